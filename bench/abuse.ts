@@ -36,7 +36,7 @@ interface Findings {
   memory: number;
 }
 
-/** One kind once. A server that dies makes this reject. */
+/** One kind once. Rejects if the server dies. */
 async function attack(server: TestServer, probe: LatencyProbe, kind: string, ports: HostilePorts, seconds: number, findings: Findings) {
   const before = await probe.during(seconds);
   const child = fork(fileURLToPath(new URL('./lib/hostile-load.ts', import.meta.url)));

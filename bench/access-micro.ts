@@ -1,6 +1,6 @@
 /**
- * CPU of a delivery thread for a multivariant playlist that needs a signature, without sockets: against one that is open, where all viewers come
- * with one URL and where each has its own.
+ * CPU of a delivery thread for a multivariant playlist that needs a signature, without sockets: compared with an open playlist, for viewers
+ * with the same URL and for viewers with a URL each.
  */
 import { signUrl } from '../src/access/signed-url.ts';
 import { median } from './lib/measure.ts';
@@ -28,7 +28,7 @@ function signed(more: string, expire: number): Buffer {
   return requestOf(signUrl(`http://localhost${PATH}${more}`, { url_expire: expire }, KEYS));
 }
 
-/** Makes the requests of a batch, outside of what is measured. */
+/** Makes the requests of a batch, outside of the measured time. */
 function sources(): Readonly<Record<'open' | 'same' | 'distinct', () => readonly Buffer[]>> {
   const expire = Date.now() + HOUR_MS;
   const repeated = (request: Buffer) => Array.from({ length: BATCH }, () => request);

@@ -31,9 +31,9 @@ const HOUR_MS = 3_600_000;
 const WINDOW_SECONDS = 30;
 const IDLE_SECONDS = 3;
 const SLICE_SECONDS = 1;
-/** Sessions of a slice are told to the main thread in reports, twice a second: that is part of what its requests cost, and of no other's. */
+/** Sessions of a slice are reported to the main thread twice a second: that cost belongs to this slice's requests only. */
 const SETTLE_MS = 1200;
-/** Viewers with a URL each, in a slice of time. So many come between two requests with one URL that the server knows none of them. */
+/** Viewers with a URL each, in a slice of time: so many between two uses of one URL that the server has forgotten all of them. */
 const VIEWERS = 20_000;
 const MULTIVARIANT = 'multivariant playlist';
 const OF_EACH = `${MULTIVARIANT} with a URL of each viewer`;
@@ -120,7 +120,7 @@ async function urlsOf(multivariant: string): Promise<Readonly<Record<string, str
   );
 }
 
-/** Measures what a request costs in each virtual host. */
+/** Measures the cost of a request in each virtual host. */
 type Turn = Readonly<Record<'open' | 'signed', () => Promise<number>>>;
 
 let viewers = 0;

@@ -66,7 +66,7 @@ async function watch(servers: readonly [TestServer, TestServer], seconds: number
   return { cpu: [rate('cpu', 0), rate('cpu', 1)], bytes: [rate('bytes', 0), rate('bytes', 1)] };
 }
 
-/** Both servers play at the same time, so that whatever else the machine does befalls both. */
+/** Both servers play at the same time, so that other load of the machine affects both. */
 async function measure({ seconds, rounds }: BenchOptions): Promise<{ readonly idle: Span; readonly spans: readonly Span[] }> {
   const source = await sourceFile();
   const film = await movieFile(source, ITEM_SECONDS);

@@ -32,7 +32,7 @@ const REST_MS = 1000;
 const FIRSTS = 15;
 /** and how many of them come within the time of a GOP, where they do not disturb each other. */
 const FIRSTS_AT_ONCE = 5;
-/** What all watch; `withTopology` names streams by number. */
+/** The stream that all viewers watch; `withTopology` names streams by number. */
 const STREAM = 's0';
 const COLLECTION = `${apiPath.app('default', 'app')}/streams`;
 
@@ -57,7 +57,7 @@ async function hasStreams(server: TestServer, count: number): Promise<void> {
   await until(`${count} streams at the edge`, async () => (await server.api.get<string[]>(COLLECTION)).length === count);
 }
 
-/** CPU that each further edge with `STREAMS` streams costs the origin, and that it uses itself while nobody watches; ms/s for each stream. */
+/** CPU that each further edge with `STREAMS` streams costs the origin, and that it uses itself without viewers; ms/s for each stream. */
 async function originCosts({ seconds, rounds }: BenchOptions): Promise<Figure[]> {
   const further = EDGES.map((): number[] => []);
   const atEdges: number[] = [];
@@ -109,7 +109,7 @@ async function viewerCosts(
   const units: number[] = [];
   await withTopology(1, async (topology) => {
     const idle = await topology.rates(seconds);
-    // What runs for the first time is compiled while it runs, at every edge.
+    // Code is compiled on its first run, at every edge.
     await withViewers(order(topology.edges.map(({ ports }) => ports.http)), () => delay(WARM_UP_MS));
     for (let round = 0; round < rounds; round += 1) {
       // The number that begins is another one in each round, so that it is not the first that finds cold caches.
@@ -149,7 +149,7 @@ async function viewerCosts(
   ];
 }
 
-/** Times to the first frame: at an edge with the stream, at one without, and at the origin. */
+/** Times to the first frame: at an edge with the stream, at an edge without it, and at the origin. */
 function firstFigures(title: string, atOrigin: readonly number[], warm: readonly number[], cold: readonly number[]): Figure[] {
   return [
     { has: 'with', times: warm },
@@ -165,7 +165,9 @@ function firstFigures(title: string, atOrigin: readonly number[], warm: readonly
   );
 }
 
-/** Times of `count` new viewers, one after the other at any place between two keyframes, `at once` of them at a time; before each `prepare`. */
+/**
+ * Times of `count` new viewers, one after the other anywhere between two keyframes, `at once` of them at a time; before each `prepare`.
+ */
 async function firstTimes(
   first: typeof firstLlhlsFrame,
   { ports }: TestServer,

@@ -1,9 +1,9 @@
 /**
- * Whether anybody holds up anybody: many publishers on the main thread beside programs that ask the API, on the cores that there are. Looked at
- * are the parts of LL-HLS that viewers of some streams see listed, how late the event loop is by its own metric and by a timer of the bench's,
- * and how long the API takes; then the same while all publishers come at once, and leave. `BENCH_OTHER=…/scripts/start.mjs` names the program of another
- * checkout, which takes turns with this one and is the baseline then. `CROWD_PUBLISHERS`, `CROWD_WATCHED` and `CROWD_REQUESTS` are how many there are,
- * `CROWD_NODE_OPTIONS` is for the server.
+ * Whether clients delay each other: many publishers on the main thread beside programs that call the API, on the existing cores. Measured
+ * are the listing times of LL-HLS parts of some streams, the delay of the event loop by its own metric and by a timer of the bench, and the
+ * API's response times; then the same while all publishers connect at once, and leave. `BENCH_OTHER=…/scripts/start.mjs` names the program
+ * of another checkout, which takes turns with this one and is then the baseline. `CROWD_PUBLISHERS`, `CROWD_WATCHED` and `CROWD_REQUESTS`
+ * are their numbers, `CROWD_NODE_OPTIONS` is for the server.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -57,7 +57,7 @@ interface Sample {
   readonly resident: number;
   /** CPU of both children, ms a second. */
   readonly generators: number;
-  /** What all of the machine's processors had left, ms a second. */
+  /** Idle time of all processors of the machine, ms a second. */
   readonly idle: number;
 }
 
@@ -105,7 +105,7 @@ async function ownDelays(server: TestServer): Promise<ReadonlyMap<number, number
   return new Map([...buckets].map(([, bound = '', count]) => [bound === '+Inf' ? Number.POSITIVE_INFINITY : Number(bound), Number(count)]));
 }
 
-/** The bound under which 99 of 100 of what came between two looks lie, ms. */
+/** The upper bound for 99 of 100 samples between two readings, ms. */
 function p99Bound(before: ReadonlyMap<number, number>, after: ReadonlyMap<number, number>): number {
   const counts = [...after].map(([bound, count]) => ({ bound, count: count - (before.get(bound) ?? 0) }));
   const all = counts.at(-1)?.count ?? 0;
@@ -135,7 +135,7 @@ async function sample(main: string, source: string, seconds: number): Promise<Sa
   const watch = fileURLToPath(new URL('./lib/turn-watch.mjs', import.meta.url));
   const socket = path.join('/tmp', `turn-watch-${process.pid}-${Date.now()}.sock`);
   const env = { NODE_OPTIONS: `--import ${watch} ${process.env['CROWD_NODE_OPTIONS'] ?? ''}`, TURN_WATCH: socket };
-  // All of them come from one address, as those of a studio do.
+  // All publishers come from one address, as those of a studio do.
   const head = '<Limits><PerAddress><Publishers>0</Publishers><Viewers>0</Viewers></PerAddress></Limits>';
   const server = await startServer({ main, ...WINDOW, withoutHls: true, env, head });
   const [senders, clients] = [child('crowd-senders'), child('crowd-clients')];

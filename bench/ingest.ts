@@ -17,7 +17,7 @@ interface Window {
 
 const PUBLISHERS = [1, 10, 30];
 const SMALL: Window = { segmentDuration: SOURCE_GOP_SECONDS, segmentCount: 4 };
-/** What `conf/Server.xml` comes with. */
+/** The window in `conf/Server.xml`. */
 const SHIPPED: Window = { segmentDuration: 6, segmentCount: 10 };
 /** Memory is compared between these numbers of publishers. */
 const FEW = 10;
@@ -40,7 +40,7 @@ const SINK_WARM_UP_MS = 3000;
 interface IngestCost {
   readonly publishers: number;
   readonly window: Window;
-  /** CPU ms per second of the server without publishers: settled after the start, and after those of the warm-up have left. */
+  /** CPU ms per second of the server without publishers: settled after the start, and after the publishers of the warm-up have left. */
   readonly coldIdle: number;
   readonly idle: number;
   /** CPU ms per second of the server with its publishers. */
@@ -82,7 +82,7 @@ async function measure(source: string, publishers: number, window: Window, secon
   }
 }
 
-/** A server that has just started compiles for a minute: that is no part of what a stream costs, nor of what idling costs. */
+/** A new server compiles for a minute: that is part neither of a stream's cost nor of the idle cost. */
 async function warmUp(server: TestServer, source: string): Promise<void> {
   const encoders = Array.from({ length: WARM_UP_PUBLISHERS }, (_, index) => publishSource(source, server.rtmp(`warm${index}`)));
   try {

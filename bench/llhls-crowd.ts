@@ -1,4 +1,7 @@
-/** Many viewers of LL-HLS at once: how late parts come, what fails, and what the server uses. `CROWD_VIEWERS` (5000), `--seconds` each round. */
+/**
+ * Many viewers of LL-HLS at once: the delay of parts, failures, and the server's use of the machine. `CROWD_VIEWERS` (5000), `--seconds`
+ * each round.
+ */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { until } from '../test/harness/poll.ts';
@@ -21,7 +24,7 @@ interface Lateness {
   readonly max: number;
 }
 
-/** What `llhls-viewers` prints. Lateness in ms. */
+/** The output of `llhls-viewers`. Delays in ms. */
 interface CrowdFigures {
   readonly playlists: number;
   readonly parts: number;

@@ -16,7 +16,7 @@ import type { BenchOptions, Report } from './lib/report.ts';
 import { publishSource, sourceFile } from './lib/source.ts';
 import { load } from './lib/wrk.ts';
 
-/** What is asked for, and how. Browsers always take gzip; both servers then send the same compressed bytes. */
+/** The requested resources and their forms. Browsers always take gzip; both servers then send the same compressed bytes. */
 const RESOURCES = {
   playlist: { file: 'playlist.m3u8', encoding: 'identity', target: 1.3, by: 'http' },
   'playlist, gzip': { file: 'playlist.m3u8', encoding: 'gzip', target: 1.3, by: 'http' },
@@ -88,7 +88,7 @@ async function cost(
   return { micros: (cpuMs * 1000) / result.requests, perSecond: result.perSecond };
 }
 
-/** Of one resource: CPU of ours and of each nginx, and what ours did beside the load generator. */
+/** For one resource: CPU of ours and of each nginx, and the share of ours beside the load generator. */
 interface Samples {
   readonly millrace: number[];
   readonly nginx: Map<string, number[]>;

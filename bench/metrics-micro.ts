@@ -1,4 +1,4 @@
-/** CPU of the main thread for one answer to `/metrics`, told by the answers themselves: whoever else uses the machine does not count. */
+/** CPU of the main thread for one response to `/metrics`, computed from the responses: other load of the machine does not count. */
 import path from 'node:path';
 import { AUTHORIZATION } from '../test/contract/harness.ts';
 import { Child } from '../test/harness/child.ts';
@@ -23,7 +23,7 @@ function cpuOf(text: string): number {
   return Number(/^millrace_main_thread_cpu_seconds_total (\S+)$/m.exec(text)?.[1]) * 1000;
 }
 
-/** The cost of an answer about `STREAMS` streams, as a figure, and what was answered, in words. */
+/** The cost of a response about `STREAMS` streams, as a figure, and a description of the response. */
 export async function metricsAnswer(rounds: number): Promise<{ readonly figure: Figure; readonly note: string }> {
   const { cost, text } = await measure(rounds);
   const series = text.split('\n').filter((line) => line !== '' && !line.startsWith('#')).length;

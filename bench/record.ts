@@ -1,4 +1,4 @@
-/** What recording costs beside everything else, for each stream second: CPU and bytes, against ffmpeg copying the same into files. */
+/** The cost of recording, for each stream second: CPU and bytes, against ffmpeg copying the same into files. */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -13,7 +13,7 @@ import type { BenchOptions, Figure, Report } from './lib/report.ts';
 import { publishSource, SOURCE_FPS, sourceFile } from './lib/source.ts';
 
 const STREAMS = 10;
-/** At once, spread over the streams: enough to stand out from what the server does anyway. */
+/** At once, spread over the streams: enough to stand out from the server's other work. */
 const RECORDINGS = 50;
 const FORMATS = ['mp4', 'ts'] as const;
 type Format = (typeof FORMATS)[number];
@@ -100,7 +100,7 @@ function videoPackets(file: string): number {
   return Number.parseInt(execFileSync(requireProgram('ffprobe'), args, { encoding: 'utf8' }), 10);
 }
 
-/** What many recordings add to a server that has the streams anyway, for each of them. */
+/** The cost that many recordings add to a server that has the streams anyway, for each of them. */
 async function measureOurs(recorder: Recorder, format: Format, seconds: number): Promise<Cost & { readonly missing: number }> {
   const { server, root } = recorder;
   const before = await cpuRate(server.pid, seconds);

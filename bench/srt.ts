@@ -1,4 +1,4 @@
-/** What SRT costs: CPU for each Mbit/s received and sent, against libsrt's own program, one process for each connection. */
+/** The cost of SRT: CPU for each Mbit/s received and sent, against libsrt's own program, one process for each connection. */
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { requireProgram } from '../scripts/ensure-tools.ts';
@@ -15,7 +15,7 @@ const PAYLOADS_PER_MS = KBPS / 8 / 1316;
 const MIN_SHARE = 0.75;
 /** The kernel counts CPU in ticks of 10 ms: one connection is watched for longer. */
 const CONNECTION_SECONDS = 20;
-/** Programs that listen before somebody calls. */
+/** Time for programs to listen before the first call. */
 const SETTLE_MS = 2000;
 /** With media, until code that runs some hundred times a second is compiled. */
 const WARM_UP_MS = 8000;

@@ -23,7 +23,7 @@ const SETTLE_MS = 700;
 
 const BARE = "setInterval(() => {}, 1e6); console.log('ready');";
 
-/** What is measured in each round, one value for each. */
+/** The measurements of each round, one value for each. */
 interface Sample {
   readonly firstMs: number;
   readonly firstCpu: number;
@@ -52,7 +52,7 @@ async function rate(server: TestServer, seconds: number): Promise<number> {
   return ((threadTime(server.pid) - before) * 1000) / (performance.now() - since);
 }
 
-/** Milliseconds that somebody waits who is the first to connect over HTTP: threads that serve viewers start with that. */
+/** Waiting time of the first client over HTTP, ms: delivery threads start with it. */
 async function firstViewer(server: TestServer): Promise<number> {
   const since = performance.now();
   const { status } = await fetch(server.http('nobody', 'llhls.m3u8'));
@@ -64,7 +64,7 @@ async function sample(main: string, source: string, seconds: number): Promise<Sa
   const server = await spawnServer({ main, compileCache: true, webrtc: {}, withoutHls: true });
   try {
     const first = await startOf(server);
-    // The second one still writes what the first had no time for.
+    // The second start still writes code that the first had no time for.
     await server.restart();
     await server.respawn();
     const later = await startOf(server);

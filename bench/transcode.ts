@@ -1,4 +1,7 @@
-/** What transcoding costs: CPU against ffmpeg making the same, latency against the encoder alone, memory, and how many ladders fit. */
+/**
+ * The cost of transcoding: CPU against ffmpeg with the same output, latency against the encoder alone, memory, and the number of ladders
+ * that fit.
+ */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { availableParallelism } from 'node:os';
@@ -15,13 +18,13 @@ import type { BenchOptions, Figure, Report } from './lib/report.ts';
 import { SOURCE_FPS, SOURCE_SECONDS, sourceFile } from './lib/source.ts';
 
 const CPU_TARGET = 1;
-/** Losses of quality are equal within so much. */
+/** Losses of quality within this factor count as equal. */
 const QUALITY_TARGET = 1.03;
 const OPUS: Sound = { id: 20, codec: 'opus', bitrate: 96_000 };
 const HD: Rung = { id: 10, width: 1280, height: 720, bitrate: 2_000_000 };
 const MIDDLE: Rung = { id: 11, width: 640, height: 360, bitrate: 700_000 };
 const SMALL: Rung = { id: 12, width: 320, height: 180, bitrate: 250_000 };
-/** What is compared with ffmpeg; the source is 720p30 with AAC. */
+/** The ladders compared with ffmpeg; the source is 720p30 with AAC. */
 const LADDERS: readonly { readonly name: string; readonly ladder: Ladder }[] = [
   { name: '360p + 180p + Opus', ladder: { rungs: [MIDDLE, SMALL], sounds: [OPUS] } },
   { name: '720p + 360p + 180p + Opus', ladder: { rungs: [HD, MIDDLE, SMALL], sounds: [OPUS] } },
@@ -34,7 +37,7 @@ const SMALL_LADDER: Ladder = {
   ],
   sounds: [{ id: 12, codec: 'opus', bitrate: 64_000 }],
 };
-/** The encode whose latency is told. */
+/** The encode whose latency is reported. */
 const TIMED: Ladder = { rungs: [{ id: 10, width: 640, height: 360, bitrate: 700_000 }], sounds: [] };
 /** Frames that do not count: the process and its caches are cold. */
 const WARM_UP = SOURCE_FPS;
@@ -144,7 +147,7 @@ function runningProcesses(lab: TranscodeLab): number {
   return lab.logger.lines.filter(({ message }) => /^transcoder process \d+ runs$/.test(message)).length;
 }
 
-/** The most ladders that hold, found from `guess` on. */
+/** The largest number of ladders that holds, searched from `guess` on. */
 async function mostLadders(guess: number, media: Media, seconds: number): Promise<number> {
   let count = Math.min(Math.max(1, guess), MAX_LADDERS);
   if (await holds(count, media, seconds)) {

@@ -34,7 +34,7 @@ const SETUP_TARGET_MS = 2;
 const MEMORY_TARGET_KIB = 60;
 /** Fewer viewers do not show the memory of one. */
 const MEMORY_VIEWERS = 200;
-/** Packets a second of one viewer that "viewers per core" counts with. */
+/** Packets a second of one viewer in the figure "viewers per core". */
 const USUAL_RATE = 270;
 /** Packets a second that the stream of this bench has: 30 frames of 9, and 50 of audio. */
 const PACKET_RATE = 30 * 9 + 50;

@@ -15,12 +15,12 @@ const MANY = 1000;
 /** Tried where a thousand are too many. */
 const FEWER = [700, 400];
 const CROWD = { viewers: 800, perSecond: 100 };
-/** `VIEWERS_PARTS=many,crowd` chooses; all of them take some minutes. */
+/** `VIEWERS_PARTS=many,crowd` selects parts; all of them take some minutes. */
 const PARTS = ['cost', 'cut', 'many', 'crowd'] as const;
 const P99_TARGET_MS = 10;
 const MEMORY_TARGET_KIB = 60;
 
-/** What every run here has. */
+/** Shared by all runs. */
 class ViewersBench {
   readonly #pair: NetworkPair;
   readonly #tools: WebrtcTools;

@@ -18,10 +18,10 @@ export type AdmissionAnswer =
   | {
       readonly type: 'done';
       readonly seconds: number;
-      /** Viewers that got a playlist, and those that got anything else. */
+      /** Viewers that got a playlist, and viewers that got any other answer. */
       readonly admitted: number;
       readonly others: number;
-      /** Openings and closings that the control server heard. */
+      /** Openings and closings that the control server received. */
       readonly asked: number;
       readonly closed: number;
     };
@@ -29,7 +29,7 @@ export type AdmissionAnswer =
 const THINKING_MS = 50;
 const TICK_MS = 1;
 const MAX_SOCKETS = 256;
-/** Maximum of viewers without an answer; beyond it none arrives until one is answered, which lowers the measured rate. */
+/** Limit of viewers without an answer; beyond it new viewers wait, which lowers the measured rate. */
 const MAX_WAITING = 4000;
 
 const counts = { admitted: 0, others: 0, asked: 0, closed: 0 };

@@ -1,4 +1,4 @@
-/** Reads sockets and drops what comes: the least that node:net can do for a stream. The yardstick of the ingest bench. */
+/** Reads sockets and drops the data: the minimum that node:net can do for a stream. The yardstick of the ingest bench. */
 import { type AddressInfo, createServer } from 'node:net';
 
 let opened = 0;

@@ -25,7 +25,7 @@ const DAY_MS = 86_400_000;
 const MIDNIGHT = Date.UTC(2026, 0, 1);
 /** As the service looks. */
 const TICK_MS = 100;
-/** The wall clock is so much faster than the monotonic one: more than a quartz is wrong by. */
+/** The wall clock is faster than the monotonic clock by this much, more than the error of a quartz. */
 const SLEW = 50e-6;
 const TICKS_PER_MS = 90;
 
@@ -33,7 +33,7 @@ const TICKS_PER_MS = 90;
 interface Film {
   readonly name: string;
   readonly width: number;
-  /** Frames a second, as ffmpeg is told. */
+  /** Frames a second, in ffmpeg's form. */
   readonly rate: readonly [num: number, den: number];
   readonly frames: number;
   readonly sampleRate: number;
@@ -52,7 +52,7 @@ export interface Day {
   /** How far the first frame of an item is from where its schedule has it on the wall clock: the most, and in the end. */
   readonly most: number;
   readonly last: number;
-  /** What is between the end of a frame and the next one, at most. */
+  /** Maximum gap between the end of a frame and the next frame. */
   readonly hole: number;
   readonly items: number;
   readonly packets: number;
@@ -79,7 +79,7 @@ class SlewedClock extends ManualClock {
   }
 }
 
-/** Counts what is being read: time stands until all of it is there. */
+/** Counts reads in progress: time stands until they are complete. */
 class Reading {
   #open = 0;
 
@@ -97,7 +97,7 @@ class Reading {
     while (this.#open > 0);
   };
 
-  /** Sources that are waited for. */
+  /** Sources whose reads are waited for. */
   awaited(sources: ItemSources): ItemSources {
     return {
       open: (url, opening) =>
@@ -126,7 +126,7 @@ class DayMeter {
     this.#clock = clock;
   }
 
-  /** No two films that follow each other have the same tracks, so this is told for every item. */
+  /** Consecutive films never have the same tracks, so this is called for every item. */
   setTracks(tracks: readonly SourceTrack[]): void {
     const video = tracks.find((track) => track.type === 'video');
     const film = FILMS[this.items % FILMS.length];

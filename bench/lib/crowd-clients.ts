@@ -1,4 +1,4 @@
-/** Child process of `crowd`: programs that ask the API at a steady rate, and viewers of LL-HLS who note when each part was listed. */
+/** Child process of `crowd`: programs that call the API at a steady rate, and viewers of LL-HLS that record when each part was listed. */
 import { Agent, request } from 'node:http';
 import os from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -15,7 +15,7 @@ export type ClientAnswer =
   | { readonly type: 'watching' }
   | {
       readonly type: 'window';
-      /** Milliseconds of each request, by what it asks for. */
+      /** Milliseconds of each request, by its kind. */
       readonly latencies: Readonly<Record<string, readonly number[]>>;
       /** Answers that said no, and requests without one. */
       readonly refused: number;
@@ -37,14 +37,14 @@ interface Ask {
 const NICE = 19;
 const TICK_MS = 2;
 const MAX_SOCKETS = 64;
-/** Requests without answer; beyond them nobody asks until there is one, and the rate shows it. */
+/** Limit of requests without answer; beyond it new requests wait, and the rate shows it. */
 const MAX_WAITING = 500;
 const DEADLINE_MS = 10_000;
-/** Whoever started this process may be gone without a word. */
+/** The parent process may have ended silently. */
 const MAX_MS = 300_000;
 const APP = apiPath.app('default', 'app');
 const STATS = '/v1/stats/current/vhosts/default';
-/** Writes go to a virtual host beside the one with the streams: that of a file cannot be written to. */
+/** Writes go to a second virtual host: the virtual host with the streams is declared in the file, which is read-only. */
 const ASIDE = 'aside';
 const ASIDE_APPS = `${apiPath.vhost(ASIDE)}/apps`;
 const ASIDE_APP = apiPath.app(ASIDE, 'app');
@@ -61,7 +61,7 @@ let waiting = 0;
 let isOver = false;
 let timer: NodeJS.Timeout | undefined;
 
-/** The kind of request with this number: of 100 one is a write, and so on. */
+/** The kind of request with this number: one of 100 is a write, and so on. */
 function ask(number: number, streams: number): Ask {
   const stream = `s${(number * 7) % streams}`;
   const place = number % 100;
@@ -78,7 +78,7 @@ function ask(number: number, streams: number): Ask {
   return { name: 'metrics', path: '/metrics' };
 }
 
-/** One after the other: an application comes, is changed twice, and goes. */
+/** In turn: an application is created, changed twice, and deleted. */
 function write(turn: number): Ask {
   const name = 'write';
   const post = { name, method: 'POST' };

@@ -12,7 +12,7 @@ export type SenderOrder =
   | { readonly type: 'publish'; readonly port: number; readonly source: string; readonly count: number; readonly seconds: number }
   | { readonly type: 'window' }
   | { readonly type: 'end' };
-/** To `publish`, to `window` (since the one before) and to `end`. */
+/** To `publish`, to `window` (since the previous window) and to `end`. */
 export type SenderAnswer =
   | { readonly type: 'published'; readonly milliseconds: number }
   | { readonly type: 'window'; readonly lateP99: number; readonly lateMost: number; readonly open: number }
@@ -24,7 +24,7 @@ const TICK_MS = 2;
 const FRAME_MS = 1000 / SOURCE_FPS;
 /** Bytes that one publisher may have waiting: beyond them it is not read, which `open` tells. */
 const MAX_WAITING = 16 * 2 ** 20;
-/** Whoever started this process may be gone without a word. */
+/** The parent process may have ended silently. */
 const MAX_MS = 300_000;
 
 interface Film {
@@ -45,7 +45,7 @@ const publishers: Publisher[] = [];
 let film: Film = { head: Buffer.alloc(0), frames: [] };
 let late: number[] = [];
 
-/** The tags again and again for so long, as they go over the wire. */
+/** The tags repeated for this long, in their form on the wire. */
 function layOut(tags: readonly FlvTag[], seconds: number): Film {
   const media = tags.filter((tag) => isAudioFrame(tag) || isVideoFrame(tag));
   const frames: Buffer[] = [];
@@ -67,7 +67,7 @@ async function publish({ port, source, count, seconds }: Extract<SenderOrder, { 
   const senders = await Promise.all(Array.from({ length: count }, (_, index) => RtmpSender.open(port, 'app', `s${index}`)));
   const begun = performance.now();
   for (const [index, sender] of senders.entries()) {
-    // Keyframes of encoders that nobody has set to a clock lie anywhere.
+    // Keyframes of unsynchronised encoders fall at any time.
     const publisher = { sender, startsAt: begun + (index * SOURCE_GOP_SECONDS * 1000) / count, next: 0, isOpen: true };
     sender.socket.once('close', () => {
       publisher.isOpen = false;

@@ -26,17 +26,17 @@ export type EdgeLoadAnswer =
   | {
       readonly type: 'counted';
       readonly seconds: number;
-      /** Parts, or packets, of a viewer; of the one that got least where that is known. */
+      /** Parts, or packets, of a viewer; the lowest of all viewers where that is known. */
       readonly each: number;
       readonly least: number;
-      /** Bytes of bodies; null where nobody looks. */
+      /** Bytes of bodies; null if they are not counted. */
       readonly bytes: number | null;
       readonly failed: number;
     };
 
 /** Handshakes at one time. */
 const AT_ONCE = 20;
-/** Whoever started this process may be gone without a word. */
+/** The parent process may have ended silently. */
 const MAX_MS = 120_000;
 
 type Counted = Omit<Extract<EdgeLoadAnswer, { type: 'counted' }>, 'type' | 'seconds'>;

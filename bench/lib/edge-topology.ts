@@ -11,7 +11,7 @@ import { threadTime } from './process-usage.ts';
 
 const LOAD_DEADLINE_MS = 60_000;
 
-/** Whoever opens it closes it. */
+/** The caller of `open` closes it. */
 export class EdgeTopology {
   readonly origin: TestServer;
   readonly edges: readonly TestServer[];
@@ -59,7 +59,7 @@ export class EdgeTopology {
   }
 }
 
-/** What viewers had while `work` ran, and its result. The viewers, in a process of their own, are there before and gone afterwards. */
+/** The viewers' figures while `work` ran, and its result. The viewers run in another process, are connected before and gone afterwards. */
 export async function withViewers<T>(
   order: EdgeLoadOrder,
   work: () => Promise<T>,

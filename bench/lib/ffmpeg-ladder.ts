@@ -74,7 +74,7 @@ async function wholeCost(ladder: Ladder, file: string, seconds: number): Promise
   return childrenCpu() - before;
 }
 
-/** CPU ms of all children, those that have ended included. */
+/** CPU ms of all children, including ended children. */
 function childrenCpu(): number {
   const { user, system } = process.cpuUsage();
   return cpuTime(process.pid) - (user + system) / 1000;

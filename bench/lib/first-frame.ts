@@ -1,4 +1,4 @@
-/** How long somebody who has nothing waits for the first frame of a stream. */
+/** How long a new viewer waits for the first frame of a stream. */
 import { WebrtcViewer } from '../../test/fakes/webrtc-viewer.ts';
 import { within } from '../../test/harness/poll.ts';
 import { mediaPlaylists, resolved } from './llhls-crowd.ts';

@@ -1,4 +1,4 @@
-/** What hostile peers do, a function for each kind: it makes one connection that is in the way. Everything stays on loopback. */
+/** Attacks by hostile peers, a function for each kind: it makes one obstructive connection. Everything stays on loopback. */
 import { createSocket } from 'node:dgram';
 import { connect, type Socket } from 'node:net';
 import WebSocket from 'ws';
@@ -23,7 +23,7 @@ export interface HostilePorts {
   readonly srt: number;
 }
 
-/** One of many; `close` ends it at once. */
+/** One of many peers; `close` ends it at once. */
 export interface HostilePeer {
   /** The server has not ended it. */
   readonly isOpen: () => boolean;
@@ -120,7 +120,7 @@ function webSocket({ http }: HostilePorts, number: number, place: string, first:
   return { isOpen: () => socket.readyState === WebSocket.OPEN, close: () => socket.terminate() };
 }
 
-/** A datagram socket that repeats what `next` makes; answers go to `hear`. */
+/** A datagram socket that repeatedly sends the result of `next`; answers go to `hear`. */
 function datagrams(
   port: number,
   every: number,
@@ -159,7 +159,7 @@ function induction(number: number): Uint8Array {
   return serializeHandshake(greeting, { destination: 0, timestamp: 5, peer: HOST });
 }
 
-/** A key that does not fit; one is enough, as every caller is refused with it. */
+/** A wrong key; one is enough, as every caller is refused with it. */
 const WRONG_KEY = SessionKeys.generate(SRT_WRONG_PASSPHRASE, 16).message();
 
 /** A caller that answers the server's cookie with the wrong key. */
@@ -189,7 +189,7 @@ function stunCheck(number: number): Uint8Array {
   });
 }
 
-/** A client that asks for what is not there, again and again on one connection. */
+/** A client that requests a missing resource, again and again on one connection. */
 function asking({ http }: HostilePorts, number: number): HostilePeer {
   const request = `GET /app/none${number}/llhls.m3u8 HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`;
   const socket = connect({ port: http, host: HOST, localAddress: addressOf(number) });
@@ -205,7 +205,7 @@ function asking({ http }: HostilePorts, number: number): HostilePeer {
 const WHIP_HEAD = (stream: string, length: number): string =>
   `POST /app/${stream}?direction=whip HTTP/1.1\r\nHost: ${HOST}\r\nContent-Type: application/sdp\r\nContent-Length: ${length}\r\n\r\n`;
 
-/** All kinds by the name under which they are asked for. */
+/** All kinds by name. */
 export const HOSTILE_KINDS: Readonly<Record<string, HostileKind>> = {
   silent: {
     title: 'silent TCP connections, on every port',

@@ -1,4 +1,4 @@
-/** Child process of `abuse`: many hostile peers of a kind, for as long as they are wanted. */
+/** Child process of `abuse`: many hostile peers of a kind, until they are stopped. */
 import os from 'node:os';
 import { HOSTILE_KINDS, type HostilePeer, type HostilePorts } from './hostile-kinds.ts';
 
@@ -13,7 +13,7 @@ export interface HostileAnswer {
 /** They come within a second. */
 const STEPS = 50;
 const STEP_MS = 20;
-/** Whoever started this process may be gone without a word. */
+/** The parent process may have ended silently. */
 const MAX_MS = 300_000;
 
 /** Elsewhere they would have processors of their own. */

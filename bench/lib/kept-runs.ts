@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import type { Figure } from './report.ts';
 
-/** One value of a figure, with what stood beside it. */
+/** One value of a figure, with the values beside it. */
 export interface KeptValue extends Figure {
   /** ISO date and time. */
   readonly takenAt: string;
@@ -33,7 +33,7 @@ export interface KeptRuns {
   readonly unreadable: readonly string[];
 }
 
-/** What `saveReport` writes. */
+/** The output of `saveReport`. */
 interface KeptReport {
   readonly takenAt: string;
   readonly machine: { readonly cpu: string; readonly cores: number; readonly load: readonly number[] };

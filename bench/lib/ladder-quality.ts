@@ -1,4 +1,4 @@
-/** How good what a ladder makes looks, by the SSIM filter of ffmpeg against the scaled source, beside ffmpeg with the same settings. */
+/** The quality of a ladder's frames, by the SSIM filter of ffmpeg against the scaled source, beside ffmpeg with the same settings. */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,7 +9,7 @@ import { ffmpegArguments, ffmpegProgram } from './ffmpeg-ladder.ts';
 import { encodesOf, type Ladder, type Media, type Rung } from './ladder.ts';
 import { SOURCE_FPS } from './source.ts';
 
-/** One rung, ours and ffmpeg's. */
+/** One rung of ours and of ffmpeg. */
 export interface Likeness {
   readonly rung: Rung;
   /** SSIM of all planes: 1 is the source itself. */
@@ -49,7 +49,7 @@ function ffmpeg(program: string, args: readonly string[]): string {
   return stderr;
 }
 
-/** Frame by frame, whatever their times: all of them must be there. */
+/** Frame by frame, whatever their times: all frames must be present. */
 function similarity(file: string, source: string, { width, height }: Rung, frames: number): number {
   const count = 'settb=1/1000,setpts=N';
   const graph = `[0:v]${count}[made];[1:v]trim=end_frame=${frames},scale=${width}:${height}:flags=bicubic,${count}[source];[made][source]ssim`;

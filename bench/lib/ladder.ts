@@ -1,4 +1,4 @@
-/** Ladders of encodes made of benches' sources, and the proof that what was made decodes. */
+/** Ladders of encodes of the benches' sources, and the proof that the output decodes. */
 import { describeAudio, describeVideo } from '../../src/codecs/describe.ts';
 import type { EncodedPacket, EncodeRequest } from '../../src/core/transcoding.ts';
 import { AudioCodec, VideoCodec } from '../../src/media/codec.ts';
@@ -15,7 +15,7 @@ const AUDIO = 1;
 const FRAME = MPEG_90K.den / SOURCE_FPS;
 const AAC_FRAME = 1024;
 
-/** The first seconds of a source as the router would hand them on. */
+/** The first seconds of a source in the router's form. */
 export interface Media {
   readonly video: VideoTrack;
   readonly audio: AudioTrack;

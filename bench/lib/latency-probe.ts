@@ -1,4 +1,4 @@
-/** A stream that comes in over RTMP and one viewer over WebRTC, for as long as it takes: how late each frame is, at any time. */
+/** A stream received over RTMP and one viewer over WebRTC, for any duration: the delay of each frame at any time. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type WebSocket from 'ws';
 import { type ReceivedPacket, WebrtcViewer } from '../../test/fakes/webrtc-viewer.ts';
@@ -25,7 +25,7 @@ export interface ProbeWindow {
   readonly missing: number;
 }
 
-/** Whoever opens it closes it. */
+/** The caller of `open` closes it. */
 export class LatencyProbe {
   readonly #sender: RtmpSender;
   readonly #stopped = new AbortController();
@@ -71,7 +71,7 @@ export class LatencyProbe {
     }
   }
 
-  /** Watches for so long; the last half second is left out, as it may still be on its way. */
+  /** Watches for this long; the last half second is left out, as it may still be in transit. */
   async during(seconds: number): Promise<ProbeWindow> {
     const from = performance.now();
     await delay(seconds * 1000);
@@ -110,7 +110,7 @@ export class LatencyProbe {
   }
 }
 
-/** The tags again and again, with times that go on. */
+/** The tags repeated, with continuing times. */
 function looped(tags: readonly FlvTag[], seconds: number): FlvTag[] {
   const all: FlvTag[] = [];
   for (let start = 0; start < seconds; start += SOURCE_SECONDS) {

@@ -12,7 +12,7 @@ interface Position {
 
 const GZIP = 'Accept-Encoding: gzip\r\n';
 
-/** What viewers had from `open` on. */
+/** The viewers' counters since `open`. */
 export interface CrowdCounts {
   playlists: number;
   parts: number;
@@ -87,7 +87,7 @@ async function fetchPart(client: RawClient, part: string, counts: CrowdCounts): 
   if (status !== 200) counts.failed += 1;
 }
 
-/** Whoever opens it closes it. */
+/** The caller of `open` closes it. */
 export class LlhlsCrowd {
   readonly counts: CrowdCounts = { playlists: 0, parts: 0, bytes: 0, failed: 0 };
   readonly #renditions: Rendition[] = [];
@@ -156,7 +156,7 @@ export function mediaPlaylists(text: string, path: string): string[] {
   return [video, audio].filter((one) => one !== undefined).map((one) => resolved(one.trim(), path));
 }
 
-/** Path and query of what a playlist at `path` names. */
+/** Path and query of a URI in the playlist at `path`. */
 export function resolved(uri: string, path: string): string {
   const { pathname, search } = new URL(uri, `http://edge${path}`);
   return pathname + search;

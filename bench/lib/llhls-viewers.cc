@@ -48,7 +48,7 @@ struct Position {
   bool operator<(const Position& other) const { return sequence != other.sequence ? sequence < other.sequence : part < other.part; }
 };
 
-// A part that some playlist listed, and what a viewer asks for behind it.
+// A part that some playlist listed, and the viewers' next request.
 struct Part {
   Position position;
   std::string url;
@@ -110,7 +110,7 @@ class Crowd {
       epoll_ctl(epoll_, EPOLL_CTL_ADD, viewer.socket, &event);
       viewer.index = parts_.size();
       AskForPlaylist(&viewer);
-      // Those that are connected go on meanwhile.
+      // Connected viewers continue meanwhile.
       Turn(0);
     }
     return true;
@@ -233,7 +233,7 @@ class Crowd {
     }
     if (Leads(viewer) && !viewer->waits_for_part) viewer->body += bytes;
     viewer->rest -= static_cast<int64_t>(bytes.size());
-    // One request at a time: more than its answer cannot come.
+    // One request at a time: more bytes than its answer are an error.
     if (viewer->rest < 0) return Fail(viewer, "more than was requested");
     if (viewer->rest > 0) return;
     viewer->rest = -1;
@@ -361,7 +361,7 @@ class Crowd {
   std::vector<char> buffer_;
   std::string request_;
   std::vector<Part> parts_;
-  // What viewers ask for to get the part of the same index; one more than there are parts.
+  // The requests that yield the part of the same index; one more than there are parts.
   std::vector<Position> asked_;
   std::vector<Early> early_;
   Lateness late_;

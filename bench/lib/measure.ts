@@ -35,7 +35,7 @@ export async function idleCpuRate(pid: number): Promise<number> {
   throw new Error(`process ${pid} still uses more than ${IDLE_MS_PER_SECOND} ms of CPU a second after ${SETTLE_SECONDS} s`);
 }
 
-/** CPU milliseconds that `pid` uses while `work` runs, less what it uses anyway (`idleRate`, ms per second). */
+/** CPU milliseconds that `pid` uses while `work` runs, minus its idle use (`idleRate`, ms per second). */
 export async function cpuDuring<T>(pid: number, idleRate: number, work: () => Promise<T>): Promise<{ cpuMs: number; result: T }> {
   const startedAt = performance.now();
   const before = cpuTime(pid);

@@ -1,4 +1,7 @@
-/** The API on a real core with so many live streams, each with viewers over WebRTC and LL-HLS, and SRT connections: prints its port. */
+/**
+ * The API on a real core with a given number of live streams, each with viewers over WebRTC and LL-HLS, and SRT connections: prints its
+ * port.
+ */
 
 import type { ControlPlane } from '../../src/api/control.ts';
 import { PublisherKind } from '../../src/core/kinds.ts';

@@ -6,21 +6,21 @@ const exec = promisify(execFile);
 
 const PREFIX = 'millrace-bench';
 const SIDES = ['server', 'viewers'] as const;
-/** TEST-NET-1 (RFC 5737): nobody else's. */
+/** TEST-NET-1 (RFC 5737), which belongs to no network. */
 const HOSTS = { server: '192.0.2.1', viewers: '192.0.2.2' } as const;
 const DEVICE = 'wire';
-/** A hardware address that is nobody's. */
+/** An unused hardware address. */
 const NOBODY = ['lladdr', '02:00:00:00:00:99', 'nud', 'permanent'];
 
 export type NetworkSide = (typeof SIDES)[number];
 
 /**
- * Where a message of many packets (`UDP_SEGMENT`) is split. `receiver`: not on the way, as with a device that does it in hardware at no
- * cost before the other end; `sender`: in the kernel before the device, as with one that cannot.
+ * Where a message of many packets (`UDP_SEGMENT`) is split. `receiver`: only at the other end, as with a device that splits in hardware at
+ * no cost; `sender`: in the kernel before the device, as with a device that cannot.
  */
 export type Segmentation = 'receiver' | 'sender';
 
-/** Whoever opened it closes it. */
+/** The caller of `open` closes it. */
 export class NetworkPair {
   readonly #names: Record<NetworkSide, string>;
   #closed = false;
@@ -60,19 +60,19 @@ export class NetworkPair {
     return HOSTS[side];
   }
 
-  /** What stands in front of a command line that is to run at a side. */
+  /** The prefix of a command line that runs at a side. */
   inside(side: NetworkSide): readonly string[] {
     return ['nsenter', `--net=/run/netns/${this.#names[side]}`];
   }
 
-  /** Sets who cuts what the server sends. */
+  /** Sets where the server's messages are split. */
   async setSegmentation(segmentation: Segmentation): Promise<void> {
     const most = segmentation === 'receiver' ? '65535' : '1';
     await ip('-n', this.#names.server, 'link', 'set', DEVICE, 'gso_max_segs', most);
   }
 
   /**
-   * Commands at the server's side; between them its packets are not accepted by the other side, because they are addressed to nobody there:
+   * Commands at the server's side; between them the other side does not accept its packets, because of their unused hardware address:
    * the cost of sending remains, that of receiving nearly vanishes.
    */
   get deafness(): { readonly begin: readonly string[]; readonly end: readonly string[] } {

@@ -14,7 +14,7 @@ const STAT_CHILDREN_SYSTEM_TIME = 14;
 /** Megabytes (2^20 bytes). */
 export interface Memory {
   readonly resident: number;
-  /** Shared pages divided among those who share them. */
+  /** Shared pages divided among the processes that share them. */
   readonly proportional: number;
 }
 
@@ -43,7 +43,7 @@ export function processTree(root: number): readonly number[] {
   return tree;
 }
 
-/** CPU time used so far, ms: user and system, all threads, living descendants and those already waited for. */
+/** CPU time used so far, ms: user and system, all threads, living descendants and ended descendants. */
 export function cpuTime(root: number): number {
   let ticks = 0;
   for (const pid of processTree(root)) {
@@ -54,7 +54,7 @@ export function cpuTime(root: number): number {
   return ticks * MS_PER_TICK;
 }
 
-/** CPU time that the living threads of one process have used so far, ms: to the nanosecond, where `cpuTime` counts ticks. */
+/** CPU time that the living threads of one process have used so far, ms: precise to the nanosecond, while `cpuTime` counts ticks. */
 export function threadTime(pid: number): number {
   const tasks = `/proc/${pid}/task`;
   let nanoseconds = 0;

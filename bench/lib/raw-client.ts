@@ -13,7 +13,7 @@ export interface RawAnswer {
 
 const END_OF_HEAD = Buffer.from('\r\n\r\n');
 
-/** One request at a time. Whoever opens it closes it. */
+/** One request at a time. The caller of `open` closes it. */
 export class RawClient {
   readonly #socket: Socket;
   readonly #port: number;

@@ -1,4 +1,6 @@
-/** One page of HTML about all kept reports: the newest value of each figure against its target and yardstick, and how it went over the runs. */
+/**
+ * One page of HTML about all kept reports: the newest value of each figure against its target and yardstick, and its course over the runs.
+ */
 import type { KeptBench, KeptRuns, KeptValue, Series } from './kept-runs.ts';
 import { meetsTarget } from './report.ts';
 
@@ -44,7 +46,7 @@ function escaped(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
 }
 
-/** Three significant digits, and no more of large numbers than their whole part. */
+/** Three significant digits; large numbers are rounded to integers. */
 function short(value: number): string {
   return Math.abs(value) >= 100 ? value.toFixed(0) : String(Number(value.toPrecision(3)));
 }
@@ -74,7 +76,7 @@ function bar(value: KeptValue): string {
 <path d="M${target} 0V${height}" stroke="var(--text)" stroke-width="2"/></svg>`;
 }
 
-/** All values of a figure, its yardstick and its target. Runs stand at equal distances: benches are run when something has changed. */
+/** All values of a figure, its yardstick and its target. Runs are equally spaced: benches run after changes. */
 function plot({ name, values }: Series): string {
   const { width, height, left, right, top, bottom } = PLOT;
   const told = values.flatMap((value) => [value.value, value.baseline, limitOf(value)]).filter((one) => one !== undefined && one !== null);

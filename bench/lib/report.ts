@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 
-/** One measured figure, with what it is compared to. */
+/** One measured figure, with its yardstick. */
 export interface Figure {
   readonly name: string;
   readonly value: number;

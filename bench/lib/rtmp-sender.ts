@@ -64,7 +64,7 @@ class MessageReader {
     const messages: { type: number; payload: Buffer }[] = [];
     for (let message = this.#chunk(); message !== null; message = this.#chunk()) {
       if (message.payload.length < message.length) continue;
-      // Later headers may leave out what has not changed.
+      // Later headers may omit unchanged fields.
       this.#streams.set(message.stream, { type: message.type, length: message.length, payload: Buffer.alloc(0) });
       if (message.type === SET_CHUNK_SIZE) this.#chunkSize = message.payload.readUInt32BE(0);
       messages.push(message);
@@ -72,7 +72,7 @@ class MessageReader {
     return messages;
   }
 
-  /** One chunk; null when it is not all here yet. */
+  /** One chunk; null while it is incomplete. */
   #chunk(): { stream: number; type: number; length: number; payload: Buffer } | null {
     const first = this.#buffer[0];
     if (first === undefined) return null;
@@ -94,7 +94,7 @@ class MessageReader {
 export class RtmpSender {
   /** Video frames in the order they were written: media time, and `performance.now()` of the moment. Both ms. */
   readonly frames: { readonly timestamp: number; readonly sentAt: number }[] = [];
-  /** Paced by whoever writes to it. */
+  /** Paced by its writer. */
   readonly socket: Socket;
   readonly #reader = new MessageReader();
   #awaited: { text: string; resolve: () => void } | null = null;

@@ -112,7 +112,7 @@ void Count(Socket* socket, const uint8_t* head, size_t length, int64_t at) {
   if (socket->tells && (head[1] & 0x80) != 0 && at != 0) socket->arrivals.push_back({Read32(head + 4), at});
 }
 
-// Room for what one call takes.
+// Buffers for the messages of one call.
 struct Room {
   explicit Room(bool whole) : each(whole ? kWhole : kHead), most(whole ? kWholeAtOnce : kAtOnce) {
     bytes.resize(each * most);
@@ -128,7 +128,7 @@ struct Room {
   std::vector<mmsghdr> messages;
 };
 
-// Takes what is there, at most what there is room for; how many messages it was.
+// Takes the waiting messages, as far as there are buffers; returns their number.
 int Take(Socket* socket, Room* room, int flags) {
   for (unsigned n = 0; n < room->most; n += 1) {
     room->vectors[n] = {room->bytes.data() + n * room->each, room->each};
@@ -271,7 +271,7 @@ int main(int argc, char** argv) {
         }
         fflush(stdout);
       }
-      // Threads that wait are not waited for.
+      // Waiting threads are not joined.
       _exit(0);
     }
     if (rest >= 0) {

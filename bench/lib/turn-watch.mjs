@@ -1,7 +1,7 @@
 /**
- * Preloaded into a server (`NODE_OPTIONS=--import …`): another judge of its main thread than its own metric. A timer that is due each 10 ms
- * notes how late it comes; who connects to the socket `TURN_WATCH` gets what was noted since the last time, as JSON. Plain JavaScript, because
- * the first TypeScript file would load a compiler.
+ * Preloaded into a server (`NODE_OPTIONS=--import …`): measures its main thread independently of its own metric. A timer that is due each
+ * 10 ms records its delay; a client of the socket `TURN_WATCH` gets the records since the last connection, as JSON. Plain JavaScript,
+ * because the first TypeScript file would load a compiler.
  */
 import { createServer } from 'node:net';
 import { isMainThread } from 'node:worker_threads';
@@ -10,7 +10,7 @@ const INTERVAL_MS = 10;
 const path = process.env['TURN_WATCH'];
 
 if (isMainThread && path !== undefined) {
-  // Whatever is started by the server is not watched.
+  // Child processes of the server are not watched.
   delete process.env['TURN_WATCH'];
   delete process.env['NODE_OPTIONS'];
   /** @type {number[]} */

@@ -12,7 +12,7 @@ import { DECRYPTING, type DrainOrder, type LoadAnswer, type LoadOrder, type Load
 const FIRST_DESCRIPTOR = 3;
 /** Sockets at which it is seen when frames come. */
 const TELLING = 20;
-/** The server is the one that is measured: on its machine viewers wait for it. */
+/** The server is measured, so viewers on its machine yield to it. */
 const NICE = 10;
 
 /** Answers of the drain. */
@@ -28,7 +28,7 @@ setPriority(NICE);
 const viewers: WebrtcViewer[] = [];
 let drain: ChildProcess | null = null;
 let answers: Interface | null = null;
-/** How many are the drain's: the first ones behind those that decrypt. */
+/** Number of drained viewers: the first ones after the decrypting viewers. */
 let drained = 0;
 /** Counts of the other viewers at the previous report. */
 let reported: number[] = [];

@@ -12,7 +12,7 @@ export type DrainMode = 'clock' | 'wait' | 'threads';
 /** Ways of the bare sender, as `bare-sender.cc` says. */
 export type BareWay = 'gso' | 'mmsg' | 'sendto';
 
-/** Orders to a program that empties the sockets from now on. */
+/** Commands to a program that empties the sockets from now on. */
 export interface DrainOrder {
   readonly type: 'drain';
   /** Its path. */
@@ -45,7 +45,7 @@ export interface LoadReport {
 /** Answers of the load client. */
 export type LoadAnswer =
   | { readonly type: 'answer'; readonly viewer: number; readonly description: string }
-  /** Local ports of those that are drained. */
+  /** Local ports of the drained viewers. */
   | { readonly type: 'draining'; readonly ports: readonly number[] }
   | LoadReport;
 
@@ -69,7 +69,7 @@ export interface FanoutOrder {
   readonly frame?: number;
   /** Path of the bare sender, and its ways that are measured behind the server. */
   readonly bare?: { readonly program: string; readonly ways: readonly BareWay[] };
-  /** What ends receiving for the time in which the server's own share is measured: `NetworkPair.deafness`. */
+  /** Ends receiving while the server's own share is measured: `NetworkPair.deafness`. */
   readonly deafness?: { readonly begin: readonly string[]; readonly end: readonly string[] };
   /** This many further viewers connect at this rate while the others are measured. */
   readonly crowd?: { readonly viewers: number; readonly perSecond: number };
@@ -97,14 +97,14 @@ export interface SpanResult {
   readonly overflows: number;
   /** Mbit/s of all viewers, without heads of IP. */
   readonly rate: number;
-  /** Share of the machine's CPU time that nobody used. */
+  /** Idle share of the machine's CPU time. */
   readonly idle: number;
 }
 
 /** Output of the child. */
 export interface FanoutResult extends SpanResult {
   readonly kind: string;
-  /** CPU of the process while media flows and nobody watches, milliseconds a second. */
+  /** CPU of the process while media flows without viewers, milliseconds a second. */
   readonly unwatched: number;
   /** CPU milliseconds to connect a viewer. */
   readonly setup: number;
@@ -116,7 +116,7 @@ export interface FanoutResult extends SpanResult {
   readonly congested: number;
   readonly droppedFrames: number;
   readonly bare: Readonly<Partial<Record<BareWay, SpanResult & { readonly delay: Delay }>>>;
-  /** CPU for each packet that nobody receives, µs: of the server, and of the bare sender with `gso`. */
+  /** CPU for each packet that is not received, µs: of the server, and of the bare sender with `gso`. */
   readonly deaf: { readonly server: number; readonly bare: number } | null;
   readonly crowd: CrowdResult | null;
 }

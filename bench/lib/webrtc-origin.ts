@@ -43,7 +43,7 @@ const GOP = 60;
 const SOUND_MS = 20;
 const SOUND_BYTES = 160;
 const WARM_UP_VIEWERS = 10;
-/** The history of a source holds 1500 packets, of which 270 come in a second. */
+/** The history of a source holds 1500 packets, at 270 packets a second. */
 const HISTORY_SECONDS = 6;
 const UNWATCHED_SECONDS = 4;
 /** Viewers that connect at one time. */
@@ -115,7 +115,7 @@ class Origin {
   readonly #sound = Buffer.alloc(SOUND_BYTES, 1);
   #pictures = 0;
   #sounds = 0;
-  /** RTP timestamp → ms of the monotonic clock at which the frame was handed over. */
+  /** RTP timestamp → ms of the monotonic clock at which the frame was passed to the server. */
   readonly #handedOver = new Map<number, number>();
   #ports: readonly number[] | null = null;
   #report: LoadReport | null = null;
@@ -199,7 +199,7 @@ class Origin {
     }
   }
 
-  /** What viewers have received since the report before, with all that is on its way. */
+  /** The viewers' packets since the previous report, including those in transit. */
   async reported(): Promise<LoadReport> {
     await delay(500);
     this.#report = null;
@@ -318,7 +318,7 @@ async function main(order: FanoutOrder): Promise<FanoutResult> {
   };
 }
 
-/** Does `work` while nobody receives. */
+/** Runs `work` while packets are not received. */
 async function deafly<T>({ begin, end }: NonNullable<FanoutOrder['deafness']>, work: () => Promise<T>): Promise<T> {
   const run = async ([program = '', ...args]: readonly string[]): Promise<unknown> => promisify(execFile)(program, args);
   await run(begin);
@@ -417,7 +417,7 @@ function machineTimes(): { readonly idle: number; readonly total: number } {
   return { idle: idle + waiting, total: ticks.slice(0, 8).reduce((sum, count) => sum + count, 0) };
 }
 
-/** After a collection, when node was told to allow one. */
+/** After a collection, if node allows it. */
 function residentKiB(): number {
   globalThis.gc?.();
   return process.memoryUsage.rss() / 1024;

@@ -16,7 +16,7 @@ export interface LoadOptions {
   readonly connections?: number;
   /** Complete header lines. */
   readonly headers?: readonly string[];
-  /** Paths with queries that are asked for one after the other, again and again, instead of the one of `url`. */
+  /** Paths with queries that are requested in turn, repeatedly, instead of the path of `url`. */
   readonly targets?: readonly string[];
 }
 

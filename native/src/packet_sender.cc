@@ -98,8 +98,7 @@ void PacketSender::SendPackets(Viewer* viewer, Slot* slot, const SourceQueue* so
 }
 
 // The payload of packet `packet` of a frame, media or parity, after the headers of its wrapping. Returns its length; writes nothing if `at`
-// is
-// null.
+// is null.
 size_t PacketSender::WriteBody(const Slot& slot, const Frame& frame, size_t packet, uint64_t index, uint8_t* at) const {
   const size_t wrapped = slot.red_payload_type == 0 ? 0 : 1;
   if (packet < frame.packets()) {
@@ -158,8 +157,7 @@ size_t PacketSender::SendPacket(Viewer* viewer, Slot* slot, const Frame& frame, 
     batch_.Commit(viewer, length);
     if (packet >= frame.packets() && slot->rtx_payload_type == 0) {
       // Players wait for every sequence number, even for packets that they could do without. If the viewer cannot request retransmissions,
-      // the
-      // packet is sent twice; receivers discard the second copy as a replay.
+      // the packet is sent twice; receivers discard the second copy as a replay.
       uint8_t* copy = batch_.Reserve(viewer->socket, length);
       memmove(copy, at, length);
       batch_.Commit(viewer, length);

@@ -24,8 +24,8 @@ struct Parity {
 // Bytes before the protected ones: header, and the level's head with a mask of 48 bits.
 constexpr size_t kMostParityHead = 18;
 
-// Parities of a frame whose payloads lie between `offsets` in `data`. Adjacent packets have different parities, so that a
-// burst of losses can be repaired.
+// Parities of a frame whose payloads lie between `offsets` in `data`. Adjacent packets have different parities, so that a burst of losses
+// can be repaired.
 std::vector<Parity> MakeParities(const uint8_t* data, const std::vector<uint32_t>& offsets, bool marker);
 
 // The values that all packets of one viewer's stream and of the frame share.

@@ -57,8 +57,7 @@ class SrtpCipher {
 
   // Both work on `packet` in place; its first `header` bytes stay unencrypted.
   // Encrypt returns the new length, 0 on failure; `packet` needs room for kRtpOverhead. If `plain` is given, the payload is read from there
-  // and
-  // written behind the header, which protects and copies in one step.
+  // and written behind the header, which protects and copies in one step.
   size_t EncryptRtp(uint8_t* packet, size_t header, size_t length, uint32_t ssrc, uint64_t index, const uint8_t* plain = nullptr);
   // Returns the length without tag, or 0 when it is not authentic.
   size_t DecryptRtp(uint8_t* packet, size_t header, size_t length, uint32_t ssrc, uint64_t index);

@@ -160,8 +160,7 @@ napi_value TlsClose(const Arguments& arguments) {
 }
 
 // tlsReceive(connection, bytes, into, choose) → flags, and above them the number of bytes in `into`, which has room for all of `bytes` and
-// a
-// record; with HTTP/2 these are events instead. `choose` returns the context for a server name
+// a record; with HTTP/2 these are events instead. `choose` returns the context for a server name
 napi_value TlsReceive(const Arguments& arguments) {
   napi_env env = arguments.env();
   Secure* secure = OpenOf(arguments);
@@ -189,8 +188,7 @@ napi_value TlsReceive(const Arguments& arguments) {
 }
 
 // tlsSend(connection, head, chunks, skip) → flags, and above them the number of bytes of `head` (Latin-1) and `chunks` that are sent or
-// kept in
-// the rest; the first `skip` bytes are left out
+// kept in the rest; the first `skip` bytes are left out
 napi_value TlsSend(const Arguments& arguments) {
   napi_env env = arguments.env();
   TlsSession& tls = OpenOf(arguments)->tls;
@@ -260,8 +258,7 @@ napi_value Http2Respond(const Arguments& arguments) {
 }
 
 // http2Control(connection, what, stream, number): 0 resets a stream with an error code, 1 enlarges the window for bytes of a body, 2
-// announces
-// that no further requests are accepted. Sent with `http2Flush`
+// announces that no further requests are accepted. Sent with `http2Flush`
 napi_value Http2Control(const Arguments& arguments) {
   Http2Session* http2 = Http2Of(arguments);
   const uint32_t what = arguments.Unsigned(1);

@@ -60,8 +60,7 @@ class UdpSocket {
   const uint8_t* received(size_t n) const { return arena_.data() + n * kLongest; }
 
   // Sends datagrams `from` to `count`, whose bytes lie in `bytes`. Returns the index of the first datagram that did not fit into the
-  // socket,
-  // else `count`; datagrams with permanent errors are counted and skipped.
+  // socket, else `count`; datagrams with permanent errors are counted and skipped.
   size_t Send(const uint8_t* bytes, const Datagram* datagrams, size_t from, size_t count);
 
   // The address in words, for a socket of this family; false when the text is none.

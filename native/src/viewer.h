@@ -95,8 +95,8 @@ struct Slot {
   uint32_t sent_packets = 0;
   uint32_t sent_octets = 0;
   uint32_t last_timestamp = 0;
-  // The first frame of a new source, if the old source had already sent this moment: its timestamp is moved a little later,
-  // because players take packets with one timestamp for one frame.
+  // The first frame of a new source, if the old source had already sent this moment: its timestamp is moved a little later, because players
+  // take packets with one timestamp for one frame.
   uint64_t moved_sequence = UINT64_MAX;
   uint32_t moved_from = 0;
   uint32_t moved_to = 0;

@@ -40,13 +40,13 @@ export interface UrlParts {
   readonly tail: string;
 }
 
-/** The place of a request: the virtual host of this name, else the one that serves `host`. */
+/** The place of a request: the virtual host of this name, else the virtual host that serves `host`. */
 export interface AccessPlace {
   readonly host: string;
   readonly vhost?: string | undefined;
   /** Address for looking up applications. Without it, a request is refused if any application has keys. */
   readonly app?: string;
-  /** As it will be published or was asked for. */
+  /** As it will be published or was requested. */
   readonly stream?: string;
 }
 

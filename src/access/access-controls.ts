@@ -21,7 +21,7 @@ import { KeyRing } from './key-ring.ts';
 import { RefusalCounts } from './refusal-counts.ts';
 import { SignedPolicyCheck } from './signed-policy.ts';
 
-/** Deadline for checks that ask other servers, ms. Such a check has a shorter limit of its own (`MAX_WEBHOOK_TIMEOUT_MS`). */
+/** Deadline for checks that ask other servers, ms. Each such check has a shorter limit (`MAX_WEBHOOK_TIMEOUT_MS`). */
 const VERDICT_MS = 11_000;
 const LATE: Denied = { admitted: false, code: 'no-verdict', reason: 'access control did not answer in time' };
 const FAULT: Denied = { admitted: false, code: 'check-failed', reason: 'access control failed inside the server' };
@@ -93,7 +93,7 @@ export interface AccessControlsOptions {
   readonly checksOf?: ChecksOf;
 }
 
-/** One for the main thread and one for each delivery thread. Needs no closing; admissions have timers until they are closed. */
+/** The main thread and each delivery thread have one. Needs no closing; admissions have timers until they are closed. */
 export class AccessControls implements Gatekeeper {
   /** Requests that were refused. */
   readonly refusals = new RefusalCounts();

@@ -7,7 +7,7 @@ import { timeOf } from '../util/time-text.ts';
 import { compileWildcard } from '../util/wildcard.ts';
 import type { Direction } from './access-check.ts';
 
-/** The lists of one application. An absent list requires no key; an empty one admits nobody. */
+/** The lists of one application. An absent list requires no key; an empty list admits no client. */
 export type ApplicationKeys = { readonly [list in KeyList]?: readonly AccessKeyConfig[] };
 
 /** The lists of a virtual host. */

@@ -93,7 +93,7 @@ export class AdmissionLease implements Admitted {
     this.#onClosed.push(closed);
   }
 
-  /** Others go on. */
+  /** The other listeners are still called. */
   #guarded(what: string, action: () => void): void {
     try {
       action();

@@ -54,7 +54,7 @@ function message(
   };
 }
 
-/** The decision in an answer, or a text that says what is missing or invalid. */
+/** The decision in an answer, or a text that names the missing or invalid member. */
 export function readAdmissionAnswer(answer: Readonly<Record<string, unknown>>): AdmissionAnswer | string {
   const { allowed, new_url: newUrl = null, lifetime = null, reason } = answer;
   if (typeof allowed !== 'boolean') return 'allowed is not true or false';

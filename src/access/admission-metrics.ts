@@ -4,7 +4,7 @@ import type { ControlServerFigures } from './control-server.ts';
 
 type Figure = Exclude<keyof ControlServerFigures, 'url'>;
 
-/** The name of what counts up from the start ends with `_total`. */
+/** The names of counters end with `_total`. */
 const METRICS: readonly (readonly [name: string, help: string, figure: Figure])[] = [
   ['requests_total', 'Clients the control server was asked about', 'requests'],
   ['allowed_total', 'Clients it let in', 'allowed'],

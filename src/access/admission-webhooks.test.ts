@@ -124,7 +124,7 @@ test.each([
   expect(await ask()).toMatchObject({ admitted: false, code: 'webhook-failed' });
   expect(await ask()).toMatchObject({ admitted: false, code: 'webhook-failed' });
   expect(webhooks.figures).toMatchObject([{ requests: 2, failed: 2, allowed: 0, refused: 0, inFlight: 0, admitted: 0 }]);
-  // One line, and one a minute from then on.
+  // One line, and from then on one a minute.
   expect(logger.matching('a control server fails: whoever it is asked about is refused')).toHaveLength(1);
   expect(JSON.stringify(logger.lines)).not.toContain('SECRET');
 });
@@ -263,7 +263,7 @@ test('the signature of the URL is looked at first, and the smaller limit of both
   const shorter = await admit(signed);
   expect(shorter.admitted && shorter.expiresAt).toBeLessThan(end - 30_000);
   expect(control.asked.map(({ request }) => request.url)).toEqual([signed, signed]);
-  // Who is refused in the end, or leaves before, is over for those who let it in.
+  // For a client that is refused in the end, or leaves before, the servers that admitted it are notified of the end.
   if (shorter.admitted) shorter.close();
   await control.told('', 'closing');
 });

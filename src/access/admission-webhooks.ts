@@ -28,8 +28,8 @@ export interface AdmissionWebhooksOptions {
 }
 
 /**
- * Control servers by URL and key: virtual hosts with the same one share its connections and limits. One for the main thread and one for
- * each delivery thread, which call `stop`.
+ * Control servers by URL and key: virtual hosts with the same server share its connections and limits. The main thread and each delivery
+ * thread have one, and call `stop`.
  */
 export class AdmissionWebhooks {
   readonly #options: AdmissionWebhooksOptions;

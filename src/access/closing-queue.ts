@@ -1,7 +1,7 @@
 /** Queue of ended sessions to report to a control server. Only a stop waits for the answers, for a short time. */
 import type { ControlServerFault } from '../util/control-server-client.ts';
 
-/** Maximum of waiting messages; further ones are dropped and counted. */
+/** Limit of waiting messages; further messages are dropped and counted. */
 const MAX_WAITING = 10_000;
 
 /** `send` gets each message and settles within a deadline of its own; `onFault` gets its rejections. */

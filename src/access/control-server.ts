@@ -1,4 +1,4 @@
-/** One control server of admissions: it is asked who may begin, and told who has ended. */
+/** One control server of admissions: it decides who may begin, and is notified of ends. */
 import type { Clock } from '../util/clock.ts';
 import { ControlServerClient, ControlServerFault } from '../util/control-server-client.ts';
 import type { Logger } from '../util/logger.ts';
@@ -23,7 +23,7 @@ const BUSY: Denied = { admitted: false, code: 'webhook-busy', reason: 'too many 
 const FAILED: Denied = { admitted: false, code: 'webhook-failed', reason: 'the control server gave no usable answer' };
 const REFUSED: Denied = { admitted: false, code: 'webhook-refused', reason: 'the control server does not allow it' };
 const LIFETIME = 'the lifetime that its control server gave it is over';
-/** They are lines of a log that many requests have in common. */
+/** These are log lines that many requests share. */
 const ASKING_FAILS = 'a control server fails: whoever it is asked about is refused';
 const CLOSING_FAILS = 'a control server fails: it does not hear of ends of sessions';
 
@@ -180,7 +180,7 @@ export class ControlServer {
     const expiresAt = this.#clock.now() + lifetimeMs;
     const finalUrl = newUrl === undefined ? undefined : withPortOf(newUrl, request.url);
     const passed = { admitted: true, expiresAt, expiry: LIFETIME, newUrl: finalUrl } as const;
-    // One image is no session.
+    // A single image is not a session.
     if (request.protocol === 'thumbnail') return passed;
     return { ...passed, closed: this.adopt(request, finalUrl) };
   }

@@ -72,7 +72,7 @@ describe('KeyRing', () => {
     expect(code('incoming', '', { ...PLACE, app: 'open' })).toBe('in');
     expect(code('incoming', '', { ...PLACE, app: 'nowhere' })).toBe('in');
     expect(code('incoming', '', { ...PLACE, host: 'b.test' })).toBe('in');
-    // Whoever does not tell the application must not get around its keys.
+    // Omitting the application must not bypass its keys.
     expect(code('incoming', `?key=${KEY}`, { host: 'a.test' })).toBe('key-wrong');
     expect(told[0]).toEqual(['v', 'key-missing', 'there is no publish key in the request', 'Bearer']);
   });
@@ -90,7 +90,7 @@ describe('KeyRing', () => {
     const { code, told } = ring(keys({ publishKeys: [named('a', KEY)] }));
     expect(code('incoming', `?key=${wrong}`)).toBe('key-wrong');
     expect(JSON.stringify(told)).not.toContain(wrong);
-    // One that is right counts beside one that is wrong: proxies have credentials of their own.
+    // A valid key counts beside an invalid one: proxies have credentials of their own.
     expect(code('incoming', `?key=${KEY}`, PLACE, `Bearer ${wrong}`)).toBe('in');
   });
 
@@ -198,10 +198,10 @@ describe('KeyRing', () => {
     second.access.keys.restoreUses(new Map([...uses, ['unknown', 1]]));
     expect(second.access.keys.uses).toEqual(uses);
     second.admit('outgoing', `?token=${KEY}`);
-    // What has been good since is newer.
+    // A later valid use is newer.
     second.access.keys.restoreUses(uses);
     expect([...second.access.keys.uses.values()]).toEqual([second.clock.now()]);
-    // A key that was made anew under the name of another has its own past.
+    // A key that was recreated under another key's name has its own history.
     second.follow(keys({ playTokens: [named('a', KEY, { created: '2031-01-31' })] }));
     second.access.keys.restoreUses(uses);
     expect(second.access.keys.uses).toEqual(new Map());

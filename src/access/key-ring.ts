@@ -38,7 +38,7 @@ interface ReadyHost {
   readonly template: ReadyLists;
 }
 
-/** One for the main thread and one for each delivery thread. Needs no closing: sessions remove themselves. */
+/** The main thread and each delivery thread have one. Needs no closing: sessions remove themselves. */
 export class KeyRing {
   readonly #clock: Clock;
   #hosts = new Map<string, ReadyHost>();
@@ -140,7 +140,7 @@ export class KeyRing {
     const comparable = shown.filter(({ length }) => length >= MIN_KEY_LENGTH && length <= MAX_KEY_LENGTH);
     const fitting = keys.find(comparable);
     const now = this.#clock.now();
-    // A time that cannot be read is over.
+    // An unreadable time counts as past.
     const current = fitting.filter(({ expiresAt }) => now < expiresAt);
     const [key] = current.filter(({ isFor }) => isFor(stream));
     if (key !== undefined) return this.#pass(key, direction);

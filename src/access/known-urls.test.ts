@@ -55,7 +55,7 @@ describe('KnownUrls', () => {
     note(urls, shared);
     for (const parts of others) note(urls, parts);
     expect(urls.find(shared)).toBeDefined();
-    // What two digests have in common by chance.
+    // The length that two digests share by chance.
     expect(known(urls, others).length).toBeLessThan(5);
   });
 
@@ -82,7 +82,7 @@ describe('KnownUrls', () => {
     }
     expect(known(urls, all)).toEqual(all.slice(-urls.size));
     expect(urls.forgotten).toBe(1000 - urls.size);
-    // Forgotten ones can come back.
+    // Forgotten URLs can return.
     const [first = at('')] = all;
     for (let n = 0; n < 2; n += 1) note(urls, first);
     expect(urls.find(first)).toBeDefined();

@@ -6,7 +6,7 @@ import type { Policy } from './signed-url.ts';
 const MAX_URLS = 256;
 /** Longer ones, in characters, are not kept. */
 const MAX_LENGTH = 1024;
-/** Digests that were seen once, of which the latest counts. */
+/** Digests that were seen once; the latest counts. */
 const SEEN = 1024;
 const BYTE_BITS = 8;
 
@@ -18,7 +18,7 @@ const BYTE_BITS = 8;
 export class KnownUrls {
   /** Forgotten because there were more than are kept, since the beginning. */
   forgotten = 0;
-  /** By the tail, which has the signature: with another base it is that of another URL. */
+  /** By the tail, which contains the signature: with another base it belongs to another URL. */
   readonly #urls = new Map<string, { readonly base: string; readonly policy: Policy }>();
   /** Digests of the kept URLs. */
   readonly #digests = new Set<string>();

@@ -2,7 +2,7 @@
 
 /** Longest that is taken. */
 const MAX_LENGTH = 4096;
-/** Brackets hold an address of IPv6. Nothing in it is decoded; a second `?` ends the query, as everywhere. */
+/** Brackets hold an IPv6 address. Nothing in it is decoded; a second `?` ends the query, as everywhere. */
 const PATTERN =
   /^(?<scheme>[a-z][a-z\d+.-]*):\/\/(?<host>\[[\da-f:.]+\]|[^\s/?#@:[\]]+)(?::(?<port>\d{1,5}))?(?<path>\/[^\s/?#"\\]+\/[^\s/?#"\\]+(?:\/[^\s?#"\\]*)?)(?:\?(?<query>[^\s?#]*))?$/iu;
 const MAX_PORT = 65_535;
@@ -13,7 +13,7 @@ export interface NewUrl {
   readonly scheme: string;
   /** Without the brackets of an IPv6 address. */
   readonly host: string;
-  /** Host and port as they stand in the URL. */
+  /** Host and port in the form of the URL. */
   readonly authority: string;
   /** Names application and stream at least. */
   readonly path: string;

@@ -19,7 +19,7 @@ function judge(url: string, request: Partial<AccessRequest> = {}): ReturnType<Si
   return check.judge({ direction: 'incoming', protocol: 'rtmp', url, client: CLIENT, ...request });
 }
 
-/** A signed URL with what the type forbids as well. */
+/** A signed URL with members that the type forbids as well. */
 function signed(policy: unknown, url = URL_, keys = KEYS): string {
   return signUrl(url, policy as Policy, keys);
 }
@@ -178,7 +178,7 @@ describe('SignedPolicyCheck', () => {
     };
     const url = signed(policy);
 
-    /** It has come in time, from the right place, as often as it takes to be known. */
+    /** It came in time, from the right address, often enough to become known. */
     function known(config = CONFIG): (url: string, request?: Partial<AccessRequest>) => unknown {
       const made = new SignedPolicyCheck(config, time);
       const ask = (asked: string, request: Partial<AccessRequest> = {}) => {

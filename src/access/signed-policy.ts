@@ -38,7 +38,7 @@ function deny(code: keyof typeof DENIALS): Denied {
   return { admitted: false, code, reason: DENIALS[code] };
 }
 
-/** Answers at once. Nothing to close. */
+/** Answers synchronously. Nothing to close. */
 export class SignedPolicyCheck implements AccessCheck {
   readonly #config: SignedPolicyConfig;
   readonly #hash: KeyedHash;

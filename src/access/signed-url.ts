@@ -40,7 +40,7 @@ export interface SignedUrl {
 }
 
 const BASE64URL = /^[\w-]+={0,2}$/;
-/** A policy has some 100 characters; longer ones are decoded into a new buffer. */
+/** A policy has some 100 characters; longer policies are decoded into a new buffer. */
 const SCRATCH = Buffer.alloc(2048);
 
 /** Reads the query once. A second question mark ends it. */
@@ -95,7 +95,7 @@ export function isGenuine(
   return BASE64URL.test(signature) && hash.isOf(digest, signature);
 }
 
-/** The JSON value of a policy as it stands in the query; undefined when it is none. */
+/** The JSON value of a policy in the query; undefined if it is invalid. */
 export function readPolicy(text: string): unknown {
   if (!BASE64URL.test(text)) return undefined;
   try {

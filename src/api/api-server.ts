@@ -60,7 +60,7 @@ export interface ApiServerOptions extends ApiRules {
   readonly what?: string;
   /** Version of the product, without leading `v`. */
   readonly version: string;
-  /** The commit of the code; empty when nobody knows it. */
+  /** The commit of the code; empty if unknown. */
   readonly revision: string;
   /** Addresses of peers are not shown. */
   readonly privacyProtection?: boolean;
@@ -72,9 +72,9 @@ export interface ApiServerOptions extends ApiRules {
   readonly health: Health;
   /** Where media comes and goes; absent: nowhere. */
   readonly listeners?: Listeners;
-  /** Addresses that its ports listen on. */
+  /** Addresses on which its ports listen. */
   readonly mediaHosts?: readonly string[];
-  /** Addresses to listen on. */
+  /** Addresses to bind. */
   readonly addresses: readonly string[];
   /** Null for no plain port; 0 for any free one. */
   readonly port: number | null;
@@ -114,7 +114,7 @@ export class ApiServer {
   readonly #servers: Server[] = [];
   readonly #secure: Http2SecureServer[] = [];
   readonly #watches: ConnectionWatch[] = [];
-  /** Open connections of all ports: `closeAllConnections` of Node.js knows neither those of HTTP/2 nor those that have left HTTP. */
+  /** Open connections of all ports: `closeAllConnections` of Node.js misses those of HTTP/2 and those that have left HTTP. */
   readonly #sockets = new Set<Socket>();
 
   /** @throws TypeError when an access token is empty or half a hash */
@@ -154,7 +154,7 @@ export class ApiServer {
     });
   }
 
-  /** Opens all ports. When one fails the others are closed again. */
+  /** Opens all ports. If one fails, the others are closed again. */
   async listen(): Promise<void> {
     const { addresses, port, tls } = this.#options;
     try {
@@ -173,7 +173,9 @@ export class ApiServer {
     return this.#servers.flatMap((server) => addressOf(server) ?? []);
   }
 
-  /** Judges requests by other rules from now on. Throws TypeError, and keeps those before, when an access token is empty or half a hash. */
+  /**
+   * Applies other rules to requests from now on. Throws TypeError, and keeps the present rules, if an access token is empty or half a hash.
+   */
   amend(rules: ApiRules): void {
     this.#dispatcher.amend(admissionRules(rules));
   }
@@ -200,7 +202,7 @@ export class ApiServer {
     this.#servers.push(server);
     server.listen({ ...ownFamily(host), port });
     await once(server, 'listening');
-    // One that cannot be accepted is not the end of the others.
+    // A connection that cannot be accepted must not end the others.
     server.on('error', (error) => this.#options.logger.error({ err: error }, 'API listener failed'));
     const bound = addressOf(server);
     this.#options.logger.info({ address: bound?.address, port: bound?.port }, `${this.#options.what ?? 'API'} listening`);

@@ -18,7 +18,7 @@ export interface TokenHolder {
   readonly name: string;
   /** False: what changes nothing, without secrets. */
   readonly mayWrite: boolean;
-  /** The only path that may be asked for; absent: all. */
+  /** The only permitted path; absent: all paths. */
   readonly path?: string;
 }
 
@@ -27,7 +27,7 @@ interface Known {
   readonly digest: Buffer;
 }
 
-/** Header values remembered. Few spellings of a token exist, but anybody who has one may use all of them. */
+/** Limit of remembered header values. A token has few spellings, but its holder may use all of them. */
 const MAX_SPELLINGS = 64;
 
 /** Judges `Authorization` headers. */
@@ -47,7 +47,7 @@ export class TokenAuth {
     });
   }
 
-  /** Whose token the header carries, or the error to answer. */
+  /** The token of the header, or the error to answer. */
   check(header: string | undefined): TokenHolder | ApiError {
     if (header === undefined || header === '') return new ApiError('AUTH_HEADER_REQUIRED');
     const spelling = hash('sha256', this.#key + header, 'base64');

@@ -62,11 +62,11 @@ export interface ControlPlaneOptions {
   readonly codecModules: () => Promise<CodecModuleItem[]>;
   /** Whether new clients are admitted; default: always. */
   readonly drain?: Drain;
-  /** How much is read by somebody without a session; default: nothing. */
+  /** Requests without a session; default: none. */
   readonly readers?: () => number;
   /** Level of the log. */
   readonly logLevel: LogLevelControl;
-  /** When the key of a grant was last good, wall clock ms; absent: nobody knows. */
+  /** When the key of a grant was last used successfully, wall clock ms; absent: unknown. */
   readonly keyUsedAt?: (grant: string) => number | undefined;
   /** Clients that follow the server live. */
   readonly live: EventFeed;
@@ -74,7 +74,7 @@ export interface ControlPlaneOptions {
   readonly logs: LogFeed;
   /** Figures of the last hour. */
   readonly history: FigureHistory;
-  /** Those of each stream. */
+  /** The options of each stream. */
   readonly streamHistory: StreamHistory;
   /** The answer of `/metrics`. */
   readonly metrics: MetricsCollector;
@@ -101,7 +101,7 @@ export class ControlPlane {
   readonly logs: LogFeed;
   /** Figures of the last hour. */
   readonly history: FigureHistory;
-  /** Those of each stream. */
+  /** The options of each stream. */
   readonly streamHistory: StreamHistory;
   /** Level of the log. */
   readonly logLevel: LogLevelControl;
@@ -218,8 +218,8 @@ export class ControlPlane {
   }
 
   /**
-   * Restarts an application with what `change` makes of its present definition. The new one is read before
-   * anything ends; then all sessions of the application are closed.
+   * Restarts an application with the result of `change` for its present definition. The new definition is read before anything ends; then
+   * all sessions of the application are closed.
    */
   changeApplication(vhost: string, app: string, change: (echo: JsonObject) => unknown): Promise<Application> {
     return this.#orchestrator.replaceApplication(vhost, app, (current) => this.#application(vhost, change(current.echo)));
@@ -254,7 +254,7 @@ export class ControlPlane {
     return this.#pulls.waitingIn(application);
   }
 
-  /** Ends a stream; a persistent one is off the disk first. */
+  /** Ends a stream; a persistent stream is removed from the disk first. */
   async deleteStream(stream: InboundStream | WaitingStream): Promise<void> {
     const reason: CloseReason = { code: 'deleted', detail: 'deleted through the API' };
     await this.#pulls.delete(stream, reason);

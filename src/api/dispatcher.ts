@@ -35,13 +35,13 @@ const TELLS_REASON: ReadonlySet<string> = new Set<ErrorCode>([
 ]);
 /** From here on the fault is ours. */
 const SERVER_FAULT = 500;
-/** A source that does not deliver: that is told where it happened. */
+/** A source that does not deliver: the place of the failure reports it. */
 const BAD_GATEWAY = 502;
-/** Headers of an endless answer: nobody in between may cache or buffer it. */
+/** Headers of an endless answer: proxies must neither cache nor buffer it. */
 const STREAMED = ['Cache-Control', 'no-store', 'X-Accel-Buffering', 'no'];
 const NO_CONTENT: Answer = { status: 204, body: '' };
 
-/** Null: the client has gone, there is nobody to answer. */
+/** Null: the client has gone. */
 type Settled = Answer | null;
 
 /** Rules for clients; can be exchanged while the server runs. */
@@ -71,7 +71,7 @@ export class Dispatcher {
   readonly #routes: RouteTable;
   /** The token holders of requests. */
   readonly #holders = new WeakMap<IncomingMessage, TokenHolder>();
-  /** What they sent, as JSON. */
+  /** The body of the request, as JSON. */
   readonly #bodies = new WeakMap<IncomingMessage, unknown>();
   readonly #lines: RequestLog;
 
@@ -81,7 +81,7 @@ export class Dispatcher {
     this.#lines = new RequestLog(options.logger);
   }
 
-  /** Judges requests by other rules from now on. */
+  /** Applies other rules to requests from now on. */
   amend(rules: AdmissionRules): void {
     this.#options = { ...this.#options, ...rules };
   }
@@ -181,7 +181,7 @@ export class Dispatcher {
     return this.#call(match, url, request, body);
   }
 
-  /** Looks up what the path names, from the outside in, and calls the handler. */
+  /** Looks up the objects named by the path, from the outside in, and calls the handler. */
   #call({ route, parameters }: RouteMatch, url: string, asked: IncomingMessage, body: unknown): Answer | Promise<Answer> {
     const { control, server } = this.#options;
     const parameter = (name: string): string => parameters[name] ?? '';
@@ -216,7 +216,7 @@ export class Dispatcher {
     return route.handle({ ...request, vhost, app, stream });
   }
 
-  /** Runs `work` and makes an answer of what it throws or rejects with. */
+  /** Runs `work` and turns an error into a response. */
   #guarded(request: IncomingMessage, target: string, work: () => Answer | Promise<Answer>): Settled | Promise<Settled> {
     try {
       const answer = work();

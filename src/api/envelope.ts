@@ -9,7 +9,7 @@ import { writeJson } from './json/json-writer.ts';
 export interface Answer {
   readonly status: number;
   readonly body: string;
-  /** Keys of settings in it that have no effect; a header tells them. */
+  /** Keys of settings in it that have no effect, for a header. */
   readonly ineffective?: readonly string[];
   /** Media type of a body that is not JSON; it may have bytes above 127, one for each character. */
   readonly type?: string;
@@ -20,7 +20,7 @@ export interface Answer {
   readonly headers?: readonly (readonly [name: string, value: string])[];
   /** Why it failed, where the contract has a text that does not say so; a header of its own. */
   readonly reason?: string;
-  /** Everything in it that was refused, for the log. */
+  /** All refused parts, for the log. */
   readonly faults?: readonly ApiError[];
   /** Takes the body over: it is written as things happen, has no length, and ends when its writer says so. */
   readonly stream?: (response: ServerResponse) => void;
@@ -33,13 +33,13 @@ export const INEFFECTIVE_HEADER = 'Millrace-Ineffective';
 /** Tells `Answer.reason`. */
 export const REASON_HEADER = 'Millrace-Reason';
 
-/** One item of a batch answer. */
+/** One item of a batch response. */
 export interface BatchItem {
   readonly status: number;
   readonly json: string;
-  /** As those of an answer. */
+  /** Like those of a single response. */
   readonly ineffective?: readonly string[];
-  /** Why it failed, for the log. */
+  /** The cause of the failure, for the log. */
   readonly fault?: ApiError;
 }
 

@@ -6,7 +6,7 @@ import type { ByteRange } from '../delivery/http/byte-range.ts';
 /** Bytes of an open file, which the sender closes. */
 export interface FilePart {
   readonly file: FileHandle;
-  /** One behind the other. */
+  /** Consecutive ranges. */
   readonly ranges: readonly { readonly offset: number; readonly length: number }[];
 }
 
@@ -47,7 +47,7 @@ export async function sendFile(response: ServerResponse, { file, ranges }: FileP
   }
 }
 
-/** Rejects when the client has gone, or takes nothing for so long. */
+/** Rejects if the client has gone, or accepts no data for this long. */
 function drained(response: ServerResponse, timeoutMs: number): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const late = setTimeout(() => reject(new Error('nothing was taken')), timeoutMs);

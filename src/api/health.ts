@@ -15,7 +15,7 @@ export type Phase = 'starting' | 'running' | 'stopping';
 /** Reason why a draining server must not get new clients. */
 const DRAINED = 'the server is draining: it refuses new viewers and publishers';
 
-/** The state behind `/health`. One for the whole server; its owner changes the phase. */
+/** The state behind `/health`. The server has one; its owner changes the phase. */
 export class Health {
   readonly conditions: Conditions;
   phase: Phase = 'starting';
@@ -27,7 +27,7 @@ export class Health {
     this.#drain = drain;
   }
 
-  /** 503 as long as the server starts, stops or is drained; 200 otherwise, also when something is wrong: it serves what it can. */
+  /** 503 while the server starts, stops or is drained; otherwise 200, even if there are problems: it serves what it can. */
   answer(): Answer {
     if (this.phase !== 'running') return { status: 503, body: writeJson({ status: this.phase }) };
     const { reasons } = this.conditions;

@@ -2,7 +2,7 @@
 import { compileWildcard } from '../util/wildcard.ts';
 import { ApiError } from './errors.ts';
 
-/** Judges the host a request was made to. */
+/** Checks the host of a request. */
 export class HostRule {
   readonly #patterns: readonly ((name: string) => boolean)[];
   readonly #any: boolean;

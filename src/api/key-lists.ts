@@ -1,9 +1,9 @@
-/** Keys inside the definitions of applications: shown without their hashes, and kept when a client sends back what it was shown. */
+/** Keys inside the definitions of applications: shown without their hashes, and kept when a client sends the shown form back. */
 import { KEY_LISTS } from '../config/index.ts';
 import type { JsonObject } from '../core/definition.ts';
 import { isJsonObject, memberOf, nameIn } from './json/json-value.ts';
 
-/** Members that say what the key is. */
+/** Members that contain the key. */
 const SECRETS: readonly string[] = ['key', 'token', 'hash'];
 
 /** The items of a list of keys in a definition. */
@@ -12,7 +12,7 @@ export function keysIn(definition: JsonObject, list: string): readonly JsonObjec
   return Array.isArray(items) ? items.filter(isJsonObject) : [];
 }
 
-/** `item` without what could let somebody in. */
+/** `item` without secrets. */
 export function shownKey(item: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(item).filter(([member]) => !SECRETS.includes(member)));
 }
@@ -23,7 +23,7 @@ export function withoutHashes(definition: JsonObject): JsonObject {
   return { ...definition, ...Object.fromEntries(lists.map((list) => [list, keysIn(definition, list).map(shownKey)])) };
 }
 
-/** `changed` with the hashes of those keys of `present` that it names without saying what they are. */
+/** `changed` with the hashes of those keys of `present` that it names without giving the key. */
 export function withKnownHashes(present: JsonObject, changed: JsonObject): JsonObject {
   const lists = KEY_LISTS.flatMap((list) => {
     const items = memberOf(changed, list);

@@ -30,7 +30,7 @@ function formatFor(accept: string): MetricsFormat {
   return open > 0 && open >= plain ? 'openmetrics' : 'prometheus';
 }
 
-/** The credential that is good for `/metrics` only: that of `Managers/Metrics`; none where it has none. */
+/** The credential for `/metrics` only: that of `Managers/Metrics`; none if it is absent. */
 export function metricsTokens({ managers }: ServerConfig): AccessToken[] {
   const { accessToken: value } = managers.metrics;
   return value === '' ? [] : [{ name: 'Managers/Metrics', value, mayWrite: false, path: metricsRoute.path }];

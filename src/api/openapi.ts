@@ -105,7 +105,7 @@ function responses(route: Route, used: Map<TSchema, string>): object {
   // A request without token and names cannot be wrong.
   if (route.open === true) return plain(route, used);
   const error = { $ref: ERROR };
-  // A batch of which no item succeeds is answered by item, too.
+  // A batch whose items all fail is answered by item, too.
   const failed = route.batch === true ? { anyOf: [error, { type: 'array', items: error }] } : error;
   return {
     ...(route.plain === undefined ? successes(route, used) : plain(route, used)),

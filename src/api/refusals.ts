@@ -1,4 +1,4 @@
-/** Turns what the core and the configuration refuse into errors of the catalogue. */
+/** Turns refusals of the core and the configuration into errors of the catalogue. */
 import { ConfigError } from '../config/index.ts';
 import { ControlError, type JsonObject } from '../core/definition.ts';
 import type { VirtualHost } from '../core/virtual-host.ts';
@@ -37,7 +37,7 @@ export function refusal(error: unknown, { vhost, app, failed, invalid = 'CONFIG_
   }
 }
 
-/** Awaits `change` and throws the API error for what was refused. */
+/** Awaits `change` and throws the API error for its refusal. */
 export async function changed<T>(change: Promise<T>, subject: Subject): Promise<T> {
   try {
     return await change;

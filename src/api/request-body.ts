@@ -4,7 +4,7 @@ import { ApiError } from './errors.ts';
 /** Largest request body accepted, bytes. */
 const MAX_BODY_BYTES = 1_048_576;
 
-/** The client went away before its body was complete: there is nobody to answer. */
+/** The client left before its body was complete, so there is no response. */
 export class BodyAborted extends Error {
   override readonly name = 'BodyAborted';
 }

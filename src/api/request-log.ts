@@ -16,7 +16,7 @@ const MAX_LENGTH = 500;
 const REFUSED = 400;
 const FAILED = 500;
 
-/** What a line has besides the answer. */
+/** The fields of a line besides the response. */
 export interface AnsweredRequest {
   readonly target: string;
   /** Its body, whose secrets an error may repeat; undefined: none was read. */
@@ -28,7 +28,7 @@ export interface AnsweredRequest {
   readonly token: string | undefined;
 }
 
-/** Of what is refused each code has its own share of lines, so that one client that asks again and again hides nothing else. */
+/** Each error code has its own share of lines, so that one client that repeats its requests hides no other refusals. */
 export class RequestLog {
   readonly #logger: Logger;
 

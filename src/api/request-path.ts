@@ -1,4 +1,4 @@
-/** The path of a request as this API matches it, as it was sent, with ASCII escapes untouched; and what stands in its query. */
+/** The path of a request in the form for matching: as it was sent, with ASCII escapes untouched; and the parameters of its query. */
 import { ApiError } from './errors.ts';
 
 const ABSOLUTE_FORM = /^https?:\/\/[^/?#]*/i;
@@ -35,7 +35,7 @@ function decodeEscapes(escapes: string): string {
   }
 }
 
-/** The number of a member of a query, `usual` when it is not there. Throws `ApiError` for what is none from 0 to `most`. */
+/** A number in a query, `usual` if it is absent. Throws `ApiError` if it is not a number from 0 to `most`. */
 export function countIn(text: string, member: string, { usual, most }: { readonly usual: number; readonly most: number }): number {
   const count = text === '' ? usual : Number(text);
   if (/^\d{0,9}$/.test(text) && count <= most) return count;

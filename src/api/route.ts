@@ -19,7 +19,7 @@ export interface ApiServerFacts {
   readonly health: Health;
   /** Where media comes and goes. */
   readonly listeners: Listeners;
-  /** Addresses that media ports listen on. */
+  /** Addresses on which media ports listen. */
   readonly mediaHosts: readonly string[];
   /** Addresses of peers are not shown. */
   readonly privacyProtection: boolean;
@@ -47,7 +47,7 @@ export interface Request {
   header(name: string): string | undefined;
 }
 
-/** Given to handlers below `{vhost}`, `{app}` and `{stream}`: what these names stand for. */
+/** For handlers below `{vhost}`, `{app}` and `{stream}`: the objects of these names. */
 export interface VhostRequest extends Request {
   readonly vhost: VirtualHost;
 }
@@ -81,13 +81,13 @@ interface RouteBase {
   readonly batch?: boolean;
   /** Status of success, default 200; null when there is none, because the route is not built. */
   readonly success?: 200 | 201 | null;
-  /** The error for an application or stream that is not there; default: the one that names it. */
+  /** The error for a missing application or stream; default: the error that names it. */
   readonly missing?: ErrorCode;
   /** A POST that changes nothing: tokens that may only read may ask. */
   readonly reads?: boolean;
   /** Tokens that may only read may not ask, although it changes nothing. */
   readonly needsWrite?: boolean;
-  /** Open to everyone: neither access token nor host name is checked. */
+  /** Open to every client: neither access token nor host name is checked. */
   readonly open?: boolean;
   /** A request with a `token` in the query need not authenticate: the handler judges it. */
   readonly signed?: boolean;

@@ -39,7 +39,7 @@ export const ApplicationAnswer = Type.Object({
   playTokens: Type.Optional(Type.Array(Type.Object({ name: Type.String() }))),
 });
 
-/** A publish key or play token, without what it is. */
+/** A publish key or play token, without the key itself. */
 export const AccessKey = Type.Object({
   name: Type.String(),
   created: Type.Optional(Type.String({ description: 'Absent: it came with the definition of the application' })),
@@ -157,7 +157,7 @@ export const RecordRequestSchema = Type.Object({
   interval: Type.Optional(Count),
   metadata: Type.Optional(Type.String()),
   schedule: Type.Optional(Type.String()),
-  // An empty one is none.
+  // An empty text counts as absent.
   segmentationRule: Type.Optional(Type.Union(['continuity', 'discontinuity', ''].map((rule) => Type.Literal(rule)))),
 });
 

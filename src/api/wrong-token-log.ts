@@ -17,7 +17,7 @@ export class WrongTokenLog {
     this.#budget = new LineBudget({ clock, linesPerMinute: 1, tell });
   }
 
-  /** `fields` are those of the line; the last ones before it count. */
+  /** `fields` are those of the line; the last `fields` before it count. */
   note(address: string, fields: object): void {
     if (this.#budget.take(address, fields)) this.#logger.warn({ ...fields, count: 1 }, SENTENCE);
   }

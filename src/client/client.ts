@@ -100,8 +100,7 @@ export class MillraceClient {
 
   /**
    * Events of the server, live. `hello` comes first: request the displayed state then, and again after a `gap`. Reconnects when the
-   * connection
-   * breaks. Leave the loop, or abort, to end it. Rejects as `request` does if the first connection fails.
+   * connection breaks. Leave the loop, or abort, to end it. Rejects as `request` does if the first connection fails.
    */
   events(options: EventOptions = {}): AsyncGenerator<LiveEvent, never> {
     const { types, vhost, app, stream, back } = options;

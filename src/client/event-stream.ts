@@ -60,8 +60,7 @@ interface Place {
 
 /**
  * New events, until the caller leaves the loop or aborts. Rejects when the first connection fails, and when the server refuses a later one;
- * reconnects
- * after a break. `url` is for messages; `timeout`: for an answer to start, ms.
+ * reconnects after a break. `url` is for messages; `timeout`: for an answer to start, ms.
  */
 export async function* followEvents<E extends LiveEvent | LogEvent>(
   open: OpenEvents,

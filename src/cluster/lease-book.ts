@@ -24,8 +24,7 @@ const MAX_LEASES = 10_000;
 
 /**
  * KEYS: lease, counter. ARGV: node, ms, number of the lease in the node's belief. Returns the number of the lease; or 0, the text of the
- * other
- * node's lease, and its remaining time, ms. Numbers also grow after Redis has lost its keys, because they are at least the time.
+ * other node's lease, and its remaining time, ms. Numbers also grow after Redis has lost its keys, because they are at least the time.
  */
 const CLAIM = `
 local held = redis.call('GET', KEYS[1])

@@ -34,8 +34,8 @@ const ASPECT_RATIOS: readonly (readonly [number, number])[] = [
 ];
 
 /**
- * Reads the head of the VUI, which both codecs share up to the chroma sample location, and returns the values in use
- * (H.264 E.1.1, H.265 E.2.1).
+ * Reads the head of the VUI, which both codecs share up to the chroma sample location, and returns the values in use (H.264 E.1.1, H.265
+ * E.2.1).
  */
 export function readVuiHead(reader: BitReader): AspectRatio {
   const sampleAspectRatio = readAspectRatio(reader);

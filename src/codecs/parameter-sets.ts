@@ -86,8 +86,8 @@ function buildRecord(codec: VideoCodec, sets: ParameterSets): Uint8Array {
 }
 
 /**
- * The configuration after `sets` came in-band: sets replace those with the same id, others are kept. Returns `config`
- * itself if nothing changes, and null while a set is missing.
+ * The configuration after `sets` came in-band: sets replace those with the same id, others are kept. Returns `config` itself if nothing
+ * changes, and null while a set is missing.
  */
 export function updateConfig(codec: VideoCodec, config: Uint8Array | null, sets: ParameterSets): Uint8Array | null {
   const known = config === null ? NO_SETS : parameterSetsOfConfig(codec, config);

@@ -61,7 +61,7 @@ test('the echo of JSON has hashes for keys, at every level', () => {
   for (const { typed, echo } of [readApplication(application), whole ?? readApplication({})]) {
     expect(echo).toMatchObject({ publishKeys: [{ name: 'a', hash: typed.publishKeys?.[0]?.hash }], playTokens: [{ name: 'b' }] });
     expect(JSON.stringify([typed, echo])).not.toContain(KEY);
-    // What was saved is read as it is.
+    // The saved form is read unchanged.
     expect(readApplication(echo)).toEqual({ typed, echo });
   }
 });

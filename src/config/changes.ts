@@ -8,7 +8,7 @@ import { type ServerConfig, ServerSchema } from './schema/server.ts';
 import { isSecret } from './secrets.ts';
 import type { ChangeEffect, SettingChange } from './setting-change.ts';
 
-/** Settings that a running server can follow, as members from the root on; what stands in none of them needs a restart. */
+/** Settings that a running server can follow, as members from the root on; all others need a restart. */
 const LIVE: readonly (readonly string[])[] = [
   ['virtualHosts'],
   ['defaults'],
@@ -19,7 +19,7 @@ const LIVE: readonly (readonly string[])[] = [
   ['managers', 'host', 'names'],
 ];
 
-/** Members of a member of a list are found by its name, all others by their place. */
+/** Items of a list are found by their name, all others by their place. */
 type Named = Readonly<Record<string, unknown>> & { readonly name: string };
 
 interface Step {

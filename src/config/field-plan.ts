@@ -3,7 +3,7 @@ import type { TObject, TSchema } from '@sinclair/typebox';
 import { OptionalKind } from '../util/typebox.ts';
 import { type FieldNotes, notesOf } from './schema/field.ts';
 
-/** One member of an object schema, ready for either reader: by which names it is found, and what its value has to be. */
+/** One member of an object schema, ready for either reader: its names, and the type of its value. */
 export interface Field {
   readonly key: string;
   readonly schema: TSchema;
@@ -14,7 +14,7 @@ export interface Field {
   readonly shape: 'leaf' | 'object' | 'list';
   /** Lists only: the type of an item. */
   readonly items?: { readonly schema: TSchema; readonly shape: 'leaf' | 'object' };
-  /** Lists with a container of their own: names of an item inside it. */
+  /** Lists with a container element: names of an item inside it. */
   readonly flatten?: { readonly jsonKey: string; readonly xmlName: string };
   readonly required: boolean;
 }

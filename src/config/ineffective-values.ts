@@ -1,4 +1,4 @@
-/** Values that have no effect although their members have one: names nobody knows, and settings that an encoder does not take. */
+/** Values without effect in members that have one: unknown names, and settings that an encoder does not support. */
 import type { ApplicationConfig, EncodeVideoConfig, OutputProfileConfig } from './index.ts';
 
 /** A member by its keys, and what happens instead. */
@@ -41,7 +41,7 @@ export const VALUE_RULES: readonly { readonly element: string; readonly when: st
   { element: '…/Encodes/Video/Lookahead', when: 'the modules `qsv`, `vaapi` and `amf`', why: 'no frame is held back' },
 ];
 
-/** Names that encodes may give modules; `src/transcoder/encoder-catalogue.ts` has what they are. */
+/** Module names for encodes; `src/transcoder/encoder-catalogue.ts` describes the modules. */
 export const ENCODER_MODULES: readonly string[] = [
   ...['default', 'x264', 'libx264', 'openh264', 'x265', 'libx265', 'libvpx', 'svtav1', 'libwebp', 'libopus', 'lame', 'fdkaac'],
   ...['nv', 'nvenc', 'qsv', 'vaapi', 'amf'],

@@ -80,7 +80,7 @@ test('everything that is not built is told, and marked in the reference', () => 
   expect(unmarked).toEqual([]);
 });
 
-/** Keys that an application with these members is told of. */
+/** Keys reported to an application with these members. */
 function keysOf(members: object): string[] {
   const { typed } = readApplication({ name: 'app', type: 'live', ...members });
   return ineffectiveInApplication(typed).map(({ key }) => key);

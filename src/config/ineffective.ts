@@ -10,7 +10,7 @@ import { VirtualHostSchema } from './schema/virtual-host.ts';
 
 /** One setting without effect. */
 export interface Ineffective {
-  /** Keys of the API from its resource on, e.g. `publishers.webrtc.jitterBuffer`; the items of a list are not told apart. */
+  /** Keys of the API from its resource on, e.g. `publishers.webrtc.jitterBuffer`; the items of a list are not distinguished. */
   readonly key: string;
   /** The same in the words of `Server.xml`: `Publishers/WebRTC/JitterBuffer`. */
   readonly element: string;

@@ -1,4 +1,4 @@
-/** Schemas for others to read: plain JSON schema for OpenAPI and clients. */
+/** Schemas for other programs: plain JSON schema for OpenAPI and clients. */
 import type { TSchema } from '@sinclair/typebox';
 
 /** A JSON schema without the marks of TypeBox and without `x-config`, as it may be printed. */

@@ -2,7 +2,7 @@
 import { hostname } from 'node:os';
 import { fileURLToPath } from 'node:url';
 
-/** Where macros get their values from. */
+/** The source of the values of macros. */
 export interface MacroSource {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Directory of the program. */

@@ -4,10 +4,10 @@
  */
 import type { ApplicationConfig, ServerConfig, VirtualHostConfig } from './index.ts';
 
-/** Ways in that somebody outside uses by himself, as elements of an application and of `Bind` name them. */
+/** Protocols that clients outside can use, as elements of an application and of `Bind` name them. */
 const WAYS_IN = ['rtmp', 'srt', 'webrtc', 'mpegts'] as const;
 const WAYS_OUT = ['webrtc', 'llhls', 'hls', 'thumbnail', 'srt', 'ovt'] as const;
-/** Nobody can show a key there. */
+/** These clients cannot show a key. */
 const KEYLESS: readonly string[] = ['mpegts', 'ovt'];
 
 type Bind = ServerConfig['bind'];

@@ -1,4 +1,4 @@
-/** One reader for both inputs: walks a schema and takes from the source what it finds. */
+/** One reader for both inputs: walks a schema and takes the values from the source. */
 import type { TSchema } from '@sinclair/typebox';
 import { type Field, fieldsOf } from './field-plan.ts';
 import { expandMacros } from './macros.ts';
@@ -134,7 +134,7 @@ function readScalar(schema: TSchema, source: Source, reading: Reading): Read | u
   return { typed: leaf.value, echo: typedEcho(leaf.value, given) };
 }
 
-/** What is shown has the types of the contract: a file holds texts only, and clients write numbers as texts and names as numbers. */
+/** Responses have the types of the contract: a file holds texts only, and clients write numbers as texts and names as numbers. */
 function typedEcho(value: unknown, given: Scalar): Scalar {
   return typeof value === 'number' || typeof value === 'boolean' ? value : String(given);
 }

@@ -24,7 +24,7 @@ const FIXTURES = new URL('../../test/fixtures/config/', import.meta.url);
 const recorded = JSON.parse(readFileSync(new URL('recorded.json', FIXTURES), 'utf8')) as Recorded[];
 const fromFile = JSON.parse(readFileSync(new URL('recorded-file.json', FIXTURES), 'utf8')) as Record<string, unknown>;
 
-/** What the reference takes and we refuse: it could not work. */
+/** Accepted by the reference and refused here: it could not work. */
 const REFUSED: Record<string, RegExp> = {
   'vhosts-post-name-empty': /virtualHost\.name must not be empty/,
   'vhosts-post-name-slash': /virtualHost\.name must not contain/,
@@ -39,7 +39,7 @@ const REFUSED: Record<string, RegExp> = {
   'app-patch-wrong-value-type': /application\.publishers\.llhls\.segmentDuration must be a number above 0 .*, but got "abc"/,
 };
 
-/** What the reference refuses and we take: the contract's spelling of keys. */
+/** Refused by the reference and accepted here: the contract's spelling of keys. */
 const ACCEPTED = ['apps-post-full', 'apps-post-playlist-renditionTemplates-camel', 'apps-post-playlist-webrtcAutoAbr'];
 
 function create({ resource, request }: Recorded): EchoObject {
@@ -57,7 +57,7 @@ function attempt(action: () => unknown): { readonly echo: unknown; readonly erro
   }
 }
 
-/** The recorded answer with what the contract adds: both lists of encodes, empty where unused. */
+/** The recorded answer with the contract's additions: both lists of encodes, empty if unused. */
 function asContract(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(asContract);
   if (typeof value !== 'object' || value === null) return value;
@@ -68,7 +68,7 @@ function asContract(value: unknown): unknown {
   return Object.fromEntries(members);
 }
 
-/** Values with the types of the contract: the reference shows those of a file as texts, and those of a body as they came. */
+/** Values with the types of the contract: the reference shows those of a file as texts, and those of a body unchanged. */
 function withTypes(value: unknown): unknown {
   return JSON.parse(JSON.stringify(value), (key, inner: unknown) => {
     if (key === 'name') return String(inner);

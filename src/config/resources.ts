@@ -9,7 +9,7 @@ import { type OutputProfileConfig, OutputProfileSchema, type OutputProfilesConfi
 import { type VirtualHostConfig, VirtualHostSchema } from './schema/virtual-host.ts';
 import type { Reading } from './source.ts';
 
-/** A resource: `typed` is what the server works with, `echo` what GET answers show. */
+/** A resource: `typed` is for the server, `echo` for GET responses. */
 export interface Resource<T> {
   readonly typed: T;
   readonly echo: EchoObject;
@@ -58,7 +58,7 @@ export function readOutputProfile(json: unknown, options: ReadOptions = {}): Res
   return read<OutputProfileConfig>(OutputProfileSchema, json, 'outputProfile', options);
 }
 
-/** Reads the output profiles of an application as a control server gives them, with what they share. Throws `ConfigError`. */
+/** Reads the output profiles of an application from a control server's response, with their common settings. Throws `ConfigError`. */
 export function readOutputProfiles(json: unknown, options: ReadOptions = {}): Resource<OutputProfilesConfig> {
   return read<OutputProfilesConfig>(OutputProfilesSchema, json, 'outputProfiles', options);
 }

@@ -205,7 +205,7 @@ describe('refusals', () => {
       bind('<Providers><RTMP><Port>70000</Port></RTMP></Providers>'),
     ],
     ['Server/IP[2] must be an IP address, `*` or a host name, but got "300.1.1.1"', () => server('<IP>300.1.1.1</IP><Bind/>')],
-    // What is empty would be all addresses of the machine.
+    // An empty text would mean all addresses of the machine.
     [
       'Server/Bind/Managers/API/IP must be an IP address, `*` or a host name, but got ""',
       bind('<Managers><API><Port>8081</Port><IP>$' + '{env:MILLRACE_NO_SUCH_ADDRESS}</IP></API></Managers>'),

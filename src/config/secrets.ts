@@ -1,16 +1,16 @@
 /** Secrets of configurations, definitions and tasks: found by the names of members, and in URLs. */
 import { maskedUrl } from '../util/masked-url.ts';
 
-/** Members that nobody is shown, wherever they stand. */
+/** Members that are never shown, wherever they occur. */
 const SECRET: ReadonlySet<string> = new Set([
   ...['accessToken', 'auth', 'credential', 'hash', 'key', 'passphrase', 'secretKey', 'sentinelAuth', 'streamKey', 'userKey', 'value'],
 ]);
-/** Parameters of URLs whose values let somebody in. */
+/** Parameters of URLs whose values grant access. */
 const SECRET_PARAMETER = /auth|key|pass|pin$|policy|secret|sign|streamid|token/i;
-/** Prefix of what stands in the place of a secret (`sealed`). */
+/** Prefix of a sealed secret (`sealed`). */
 const SEAL = 'sealed:';
 
-/** A copy of `value` in which `seal` stands for every secret, for a file. Equal secrets give equal seals. */
+/** A copy of `value` with sealed secrets, for a file. Equal secrets give equal seals. */
 export function sealed<Value>(value: Value, seal: (secret: string) => string): Value {
   const walk = (part: unknown, key: string): unknown => {
     if (Array.isArray(part)) return part.map((item) => walk(item, key));
@@ -32,7 +32,7 @@ export function secretsOf(value: object): string[] {
   return found;
 }
 
-/** Texts that let somebody in, and URLs that hold such a text. */
+/** Texts that grant access, and URLs that contain such a text. */
 export function isSecret(key: string, text: string): boolean {
   return SECRET.has(key) || text.startsWith(SEAL) || text.includes('@') || text.includes('?') || maskedUrl(text) !== text;
 }

@@ -25,9 +25,9 @@ export interface LoadedServer {
   /** In the order of the file. */
   readonly virtualHosts: readonly VirtualHostResource[];
   readonly warnings: readonly ConfigWarning[];
-  /** The file and those that it includes, absolute. */
+  /** The file and its included files, absolute paths. */
   readonly files: readonly string[];
-  /** Where an object of `config` was read, or its member `key`; the root for what was not given. */
+  /** Where an object of `config`, or its member `key`, was read; the root for defaults. */
   readonly placeOf: (owner: object, key?: string) => Place;
 }
 

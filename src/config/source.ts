@@ -10,7 +10,7 @@ export type Scalar = string | number | boolean;
 export interface Reading {
   readonly errors: ConfigError[];
   readonly warnings: ConfigWarning[];
-  /** Null: macros stay as they are written. Only files of the operator may name what the process knows. */
+  /** Null: macros stay unexpanded. Only the operator's files may use values of the process. */
   readonly macros: MacroSource | null;
   /** Start of relative paths; absent leaves them as written. */
   readonly directory?: string;
@@ -49,6 +49,6 @@ export interface Source {
   list(field: Field): FoundList | undefined;
   /** Reports the members that are not among `fields`. */
   reportUnknown(fields: readonly Field[]): void;
-  /** Where a member is, for errors about one that is absent. */
+  /** The position of a member, for errors about an absent member. */
   placeOf(field: Field): { readonly place: Place; readonly label: string };
 }

@@ -96,7 +96,7 @@ const CHECKS: Readonly<Record<TextForm, Check>> = {
   'stream-name': (text) => nameRule(text.replaceAll(PORT_MACRO, '1')),
 };
 
-/** Why `text` cannot be used as `form`, to be put behind what it is; undefined when it can. */
+/** Why `text` is invalid as `form`, to be appended to its name; undefined if it is valid. */
 export function textFault(form: TextForm, text: string): TextFault | undefined {
   return CHECKS[form](text);
 }

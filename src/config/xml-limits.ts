@@ -8,7 +8,7 @@ export interface XmlLimits {
   readonly attributes: number;
 }
 
-/** What is no element, and what ends it. */
+/** Non-elements, and their ends. */
 const ASIDES: readonly (readonly [begin: string, end: string])[] = [
   ['<!--', '-->'],
   ['<![CDATA[', ']]>'],

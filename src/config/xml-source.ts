@@ -15,9 +15,7 @@ interface XmlReading {
 
 const MAX_INCLUDE_DEPTH = 8;
 
-/**
- * One element. It includes files as they are named, counts attributes as members, and warns of what it does not know instead of refusing.
- */
+/** One element. It resolves includes, counts attributes as members, and warns of unknown members instead of refusing. */
 export class XmlSource implements Source {
   readonly place: Place;
   readonly label: string;

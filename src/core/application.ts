@@ -152,8 +152,7 @@ export class Application {
 
   /**
    * Registers a stream that the server fetches itself: its source is permanent. If viewers had the stream from the server that the origin
-   * map
-   * named, it continues for them. Throws IngestRefused.
+   * map named, it continues for them. Throws IngestRefused.
    */
   openPulled(request: IngestRequest): InboundStream {
     const settings = this.#settingsFor(request);

@@ -7,8 +7,8 @@ import type { PlannedTrack } from './output-profile.ts';
 const CAUGHT_UP_S = 0.5;
 
 /**
- * A transcoder has to start, and then to work off its waiting packets. Bypassed media that went ahead meanwhile would leave viewers
- * seconds without the encoded tracks. Times are seconds of media, at the end of a packet.
+ * A transcoder has to start, and then to work off its waiting packets. Bypassed media that went ahead meanwhile would leave viewers seconds
+ * without the encoded tracks. Times are seconds of media, at the end of a packet.
  */
 export class EncodeLag {
   /** Of each inbound track. */

@@ -33,9 +33,9 @@ interface Slot {
 
 /**
  * Carries packets of an inbound stream to one outbound stream, under the outbound tracks' identity.
- * The outbound stream begins when all its tracks are known: until then packets are held, so that bypassed
- * and encoded tracks begin together. Bypassed packets stay behind encoded packets until the encodes have caught up with the
- * held packets. A full hold begins without the missing tracks; they join later.
+ * The outbound stream begins when all its tracks are known: until then packets are held, so that bypassed and encoded tracks begin
+ * together. Bypassed packets stay behind encoded packets until the encodes have caught up with the held packets. A full hold begins without
+ * the missing tracks; they join later.
  */
 export class OutboundMap {
   readonly profile: OutputProfileConfig;

@@ -24,8 +24,7 @@ interface Pace {
 }
 
 /**
- * Each method returns the fault, in words for the log, or null. `now` is monotonic, ms. Nothing is allocated
- * per packet.
+ * Each method returns the fault, in words for the log, or null. `now` is monotonic, ms. Nothing is allocated per packet.
  */
 export class SourceWatch {
   readonly #paces = new Map<number, Pace>();

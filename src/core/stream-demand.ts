@@ -59,8 +59,7 @@ export interface StreamDemandOptions {
 }
 
 /**
- * The server has one: viewers who wait for the same stream share one pull, and a failed pull is not repeated at once. Needs no
- * closing.
+ * The server has one: viewers who wait for the same stream share one pull, and a failed pull is not repeated at once. Needs no closing.
  */
 export class StreamDemand implements StreamFinder {
   readonly #options: StreamDemandOptions;

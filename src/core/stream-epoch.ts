@@ -4,8 +4,8 @@ const WINDOW_MS = 4000;
 const TOLERANCE_MS = 1000;
 
 /**
- * The wall clock of media time 0. The packet that waited least gives the best estimate: delays only ever add. When all packets of
- * some seconds are late (or early) by more than a delay explains, the source paused or jumped, and the epoch follows.
+ * The wall clock of media time 0. The packet that waited least gives the best estimate: delays only ever add. When all packets of some
+ * seconds are late (or early) by more than a delay explains, the source paused or jumped, and the epoch follows.
  */
 export class StreamEpoch {
   #value = Number.POSITIVE_INFINITY;

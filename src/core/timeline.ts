@@ -115,9 +115,8 @@ export class Timeline {
 
   /**
    * Source ticks to ticks of the timeline, or null for a packet that lies before the start of the source.
-   * `duration` is the expected length of the packet, ticks. A packet within `tolerance` ticks of its
-   * expected time is put exactly there (coarse source timestamps of gapless audio). It is shown `composition` ticks
-   * after it is decoded.
+   * `duration` is the expected length of the packet, ticks. A packet within `tolerance` ticks of its expected time is put exactly there
+   * (coarse source timestamps of gapless audio). It is shown `composition` ticks after it is decoded.
    */
   place(track: TimelineTrack, dts: number, duration: number, tolerance = 0, composition = 0): number | null {
     if (this.#offset === null) this.start(track, dts, 0);

@@ -73,8 +73,7 @@ export class TranscodeJob {
 
   /**
    * Follows the plans of `maps`. The initial encodes share one session; each later group gets a new session, so running encodes continue.
-   * A session with an unwanted encode restarts without it; a session whose source becomes bypassed restarts with the source's
-   * keyframes.
+   * A session with an unwanted encode restarts without it; a session whose source becomes bypassed restarts with the source's keyframes.
    */
   follow(maps: readonly OutboundMap[], tracks: readonly Track[]): void {
     const wanted = wantedBy(maps, this.#options.overlays);

@@ -118,8 +118,8 @@ export interface Transcoder {
       /** The source is a file, whose reader waits for the output: no packet is dropped for its age. Default: false. */
       readonly readAhead?: boolean;
       /**
-       * Inbound video tracks that are also bypassed to viewers: their encodes have keyframes wherever the source has one, so that
-       * viewers can be switched between all of them. None when absent.
+       * Inbound video tracks that are also bypassed to viewers: their encodes have keyframes wherever the source has one, so that viewers
+       * can be switched between all of them. None when absent.
        */
       readonly bypassedSources?: readonly number[];
       /** Hardware encoders, off when absent; `modules` are tried in order, all that the machine has when empty. */

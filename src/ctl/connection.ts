@@ -40,9 +40,8 @@ interface FoundToken {
 
 /**
  * A client from the options and the environment. Throws `UsageProblem` if they do not suffice. The token of this machine is never sent to
- * an
- * address from the options, unless the option for its folder or configuration is given too. `open`: no token is needed. `any`: answers need
- * not be JSON.
+ * an address from the options, unless the option for its folder or configuration is given too. `open`: no token is needed. `any`: answers
+ * need not be JSON.
  */
 export function connect(option: Given, env: NodeJS.ProcessEnv, { open = false, any = false } = {}): Connection {
   const given = option('api') ?? nonEmpty(env['MILLRACE_API']);

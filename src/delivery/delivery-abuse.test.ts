@@ -7,7 +7,7 @@ import { DEFAULT_HTTP_LIMITS } from './http/limits.ts';
 const CLIENTS = 500;
 const HEAD = 'Host: 127.0.0.1\r\n\r\n';
 
-/** What a client does to the server; none of them behaves. */
+/** Abuse of the server by a client. */
 const ABUSES: readonly ((client: RawClient) => void)[] = [
   (client) => client.send(randomBytes(2000)),
   (client) => client.send('GET /app/stream/seg HTT'),
@@ -71,7 +71,7 @@ describe.each([
     blobs.drop('seg');
     await expect.poll(() => started.pool.status().memory.retiring).toBe(0);
     blobs.putText('still', 'alive');
-    // A thread may see the request before it sees what was put there.
+    // A thread may see the request before the new file.
     await expect.poll(async () => (await fetch(`http://127.0.0.1:${port}/app/stream/still`)).text()).toBe('alive');
     for (const client of clients) client.destroy();
   });

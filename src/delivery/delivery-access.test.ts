@@ -42,7 +42,7 @@ async function ask(url: string, headers: Record<string, string> = {}): Promise<{
   return { status: response.status, text: await response.text() };
 }
 
-/** The answer to a request with these headers, of which `fetch` allows no `Host`. */
+/** The answer to a request with these headers; `fetch` does not allow `Host`. */
 function statusAt(url: string, headers: Record<string, string>): Promise<number | undefined> {
   return new Promise((resolve, reject) => {
     get(url, { headers, agent: false }, (response) => {
@@ -52,7 +52,7 @@ function statusAt(url: string, headers: Record<string, string>): Promise<number 
   });
 }
 
-/** What viewers begin with, by the word that protects it. */
+/** The first request of viewers, by the word that protects it. */
 const BEGINNINGS = [
   ['llhls', 'llhls', '/app/stream/new-session.m3u8'],
   ['hls', 'hlsv3', '/app/stream/ts:new-session.m3u8'],
@@ -90,7 +90,7 @@ describe.each(BEGINNINGS)('%s of %s at %s', (word, kind, path) => {
       expect(text).toContain(reason);
       expect(text.length).toBeLessThan(200);
     }
-    // Nobody who is not trusted says who it is.
+    // An untrusted peer cannot name another client.
     const forged = { 'x-real-ip': '192.0.2.1', 'x-forwarded-for': '192.0.2.1' };
     expect((await ask(signed(path, { real_ip: '192.0.2.0/24' }), forged)).status).toBe(401);
   });

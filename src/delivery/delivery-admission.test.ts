@@ -1,4 +1,4 @@
-/** What one address may take of the HTTP ports, and where viewers behind proxies are. */
+/** Limits of one address at the HTTP ports, and the addresses of viewers behind proxies. */
 import { once } from 'node:events';
 import { request as httpsRequest } from 'node:https';
 import { connect } from 'node:net';
@@ -183,7 +183,7 @@ describe('behind a trusted proxy', () => {
     const { plain, clients, listenSecure } = await start({ trustedProxies: ['127.0.0.1'] });
     const exchange = await open(plain, '127.0.0.1', WHEP.replace('\r\n\r\n', '\r\nX-Forwarded-Proto: https\r\n\r\noffer'));
     await exchange.until((text) => text.includes('answered'));
-    // Which services there are is told by the port of ours.
+    // The server's port determines the services.
     expect(clients.at(-1)).toMatchObject({ port: plain, asked: { secure: true, port: 443 } });
     const headers = { 'X-Forwarded-Proto': 'http', 'X-Forwarded-Port': '8080' };
     const secure = await listenSecure();

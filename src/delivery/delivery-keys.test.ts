@@ -52,7 +52,7 @@ async function ask(url: string, headers: Record<string, string> = {}) {
 }
 const statusOf = async (url: string, headers: Record<string, string> = {}): Promise<number> => (await ask(url, headers)).status;
 
-/** What viewers begin with. */
+/** The first request of viewers. */
 const BEGINNINGS = [
   ['llhls', '/app/stream/new-session.m3u8'],
   ['hlsv3', '/app/stream/ts:new-session.m3u8'],
@@ -96,7 +96,7 @@ describe('the session', () => {
     for (const file of ['part.m4s', 'medialist.txt']) blobs.putText(file, file);
     return pool;
   }
-  /** A thread may hear of the stream later than another one. */
+  /** A thread may learn of the stream later than another thread. */
   const session = (token: string): Promise<string> =>
     until('a session', async () => {
       const { status, text } = await ask(withToken('/app/stream/new-session.m3u8', token));
@@ -107,7 +107,7 @@ describe('the session', () => {
   test.each([0, 2])('carries the token over %i threads and ends with it, not with another', async (threads) => {
     const { logger } = await serve(threads);
     const [mine, friends] = [await session(TOKEN), await session(OTHER)];
-    // Threads hear of it one after the other, and a connection comes to any of them.
+    // Threads are notified one after the other, and any of them may get a connection.
     const answers = async (ask: () => Promise<number>): Promise<number[]> => [
       ...new Set(await Promise.all(Array.from({ length: 16 }, ask))),
     ];

@@ -23,7 +23,7 @@ afterEach(async () => {
   for (const control of started.controls.splice(0)) control.close();
 });
 
-/** A control server, with the URLs of those whose ends it was told, which it lets in unless told otherwise. */
+/** A control server that admits unless stated otherwise, with the URLs of the ends that it was notified of. */
 async function startControl() {
   const server = await ControlServer.start();
   started.controls.push(server);

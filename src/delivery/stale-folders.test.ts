@@ -53,7 +53,7 @@ test('folders of servers that were killed go, and nothing else', async () => {
   expect(readdirSync(place)).toHaveLength(6);
 });
 
-// Only root can make folders of somebody else.
+// Only root can make folders of another user.
 test.skipIf(process.getuid?.() !== 0)('folders of others hide none of ours, however many they are', async () => {
   const dead = ['millrace-000000', 'millrace-mmmmmm', 'millrace-zzzzzz'].map((name) => path.join(place, name));
   for (const folder of dead) mkdirSync(folder);

@@ -54,7 +54,7 @@ const saying =
     response.writeHead(status).end(JSON.stringify(body));
   };
 
-/** All paths of members, and of which type each is. */
+/** All paths of members, with their types. */
 function shapeOf(value: unknown, path = ''): string[] {
   if (Array.isArray(value)) return value.flatMap((item) => shapeOf(item, `${path}[]`));
   if (typeof value !== 'object' || value === null) return [`${path}: ${typeof value}`];

@@ -15,7 +15,7 @@ const LETS_PASS = {
   answer: 'useLocalProfilesOnErrorResponse',
 } as const;
 
-/** Asks for each stream of one application. It fails closed: only where its configuration says so do local profiles stand in. */
+/** Asks for each stream of one application. It fails closed: local profiles replace the answer only if the configuration says so. */
 export class TranscodeWebhook implements ProfileAdviser {
   readonly #config: TranscodeWebhookConfig;
   readonly #client: ControlServerClient;

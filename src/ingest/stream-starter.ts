@@ -34,7 +34,7 @@ interface ExpectedTrack {
  * or when the wait is over (`checkStart`): a track that keeps us waiting too long is left out and joins when it is known.
  */
 export class StreamStarter {
-  /** Packets of tracks that had not told their parameters, or told others before the stream started. */
+  /** Packets of tracks whose parameters were unknown, or changed before the stream started. */
   undecodable = 0;
   readonly #stream: StreamStarterOptions['stream'];
   readonly #limits: StarterLimits;
@@ -67,7 +67,7 @@ export class StreamStarter {
     if (this.#started && left) this.#announce();
   }
 
-  /** The parameters of a track; a running stream hears of them when `tell` is set or the track is new to it. */
+  /** The parameters of a track; a running stream gets them if `tell` is set or the track is new to it. */
   describe(source: SourceTrack, { tell }: { readonly tell: boolean }): void {
     const track = this.#tracks.get(source.id);
     if (track === undefined) return;
@@ -88,7 +88,7 @@ export class StreamStarter {
     else this.#hold(track, packet);
   }
 
-  /** Drops what is held of a track whose parameters have changed; nothing is held once the stream has started. */
+  /** Drops the held packets of a track whose parameters have changed; nothing is held once the stream has started. */
   forgetHeld(trackId: number): void {
     const track = this.#tracks.get(trackId);
     if (track === undefined || track.held === 0) return;

@@ -46,7 +46,7 @@ describe('a source that is of no use', () => {
     const clock = new ManualClock();
     const { feed } = open({ clock });
     const [one, two] = [tables(audios.slice(0, 1)), tables(audios)];
-    // A counter that goes on, as that of one multiplexer does.
+    // A counter that continues, like that of one multiplexer.
     let packets = 0;
     const send = (table: Uint8Array): void => {
       const copy = table.slice();

@@ -1,4 +1,4 @@
-/** Turns a transport stream into source tracks and packets of one inbound stream, whatever brings its bytes. */
+/** Turns a transport stream into source tracks and packets of one inbound stream, over any transport. */
 
 import { parseSplice } from '../containers/markers/splice-info.ts';
 import type { ElementaryUnit, UnitReader } from '../containers/mpegts/elementary-unit.ts';
@@ -43,7 +43,7 @@ export interface TransportFeedOptions {
 export interface TransportFeedCounters extends MalformedCounters {
   /** Program maps, the first one and its changes. */
   programs: number;
-  /** PES packets whose payload could not be understood, and tries to start a stream of which nothing can be read. */
+  /** PES packets with an unintelligible payload, and attempts to start a stream that is entirely unreadable. */
   malformed: number;
 }
 
@@ -53,7 +53,7 @@ interface TrackState {
   readonly description: StreamDescription;
   readonly label: AudioMapEntry | null;
   readonly reader: UnitReader;
-  /** Configuration the core was told; null while the parameters are not known. */
+  /** The configuration that the core has; null while the parameters are unknown. */
   known: Uint8Array | null;
 }
 

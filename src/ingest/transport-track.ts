@@ -15,7 +15,7 @@ export interface AudioMapEntry {
   readonly characteristics?: string | undefined;
 }
 
-/** The track of a stream; `config` is what its reader found. Throws `ProtocolError` when it cannot be understood. */
+/** The track of a stream; `config` is from its reader. Throws `ProtocolError` if it is unintelligible. */
 export function transportTrack(
   { pid, language }: StreamDescription,
   kind: ReadableKind,

@@ -121,8 +121,8 @@ function parseFrameHeader(data: Buffer, offset: number, header: FrameHeader): nu
 }
 
 /**
- * Cuts a byte stream into frames. A payload inside one chunk is a view into it; a payload that spans chunks is
- * copied together. `header` is reused: the receiver must not keep it.
+ * Cuts a byte stream into frames. A payload inside one chunk is a view into it; a payload that spans chunks is copied together. `header` is
+ * reused: the receiver must not keep it.
  */
 export class FrameReader {
   readonly #onFrame: (header: FrameHeader, payload: Buffer) => void;

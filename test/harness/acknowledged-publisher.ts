@@ -1,6 +1,6 @@
 /**
- * An encoder that knows which of its frames the server has received: the server acknowledges every read of its socket. Or one that
- * knows what it has sent only, as encoders do, and whose socket the server may let rest.
+ * An encoder that knows which of its frames the server has received: the server acknowledges every read of its socket. Or an encoder that
+ * knows only its sent frames, as encoders do, and whose socket the server may let rest.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { controlMessage, parseControlValue } from '../../src/wire/rtmp/control.ts';
@@ -8,7 +8,7 @@ import { MessageType } from '../../src/wire/rtmp/message.ts';
 import { RtmpPublisher } from '../fakes/rtmp-publisher.ts';
 import { type FlvTag, isAudioFrame, isVideoFrame } from '../support/flv.ts';
 
-/** Half of it is what the server takes without a word, bytes: less than any frame. */
+/** The server acknowledges at half of it, bytes: less than any frame. */
 const WINDOW = 2;
 /** A frame is one chunk. */
 const CHUNK_SIZE = 60_000;
@@ -22,7 +22,7 @@ const ON_THE_WAY = 2;
 /** How many frames of each kind. */
 export interface FrameCounts {
   readonly video: number;
-  /** Those that are heard with the first frame or later. */
+  /** The audio that becomes audible with the first frame or later. */
   readonly audio: number;
 }
 
@@ -47,7 +47,7 @@ export class AcknowledgedPublisher {
     this.#sending = this.#send(tags);
   }
 
-  /** Connects, and begins to send `tags` in their own time. Whoever calls it calls `stop`. */
+  /** Connects, and begins to send `tags` in their own time. The caller calls `stop`. */
   static async start(port: number, stream: string, tags: readonly FlvTag[], isAcknowledged = true): Promise<AcknowledgedPublisher> {
     const publisher = await RtmpPublisher.publish(port, { tcUrl: `rtmp://127.0.0.1:${port}/app`, key: stream });
     publisher.setChunkSize(CHUNK_SIZE);
@@ -56,8 +56,8 @@ export class AcknowledgedPublisher {
   }
 
   /**
-   * Frames that the server has said to have received, to their last byte; without acknowledgements all that were sent. What it said
-   * before it died counts too, once `gone`.
+   * Frames that the server has acknowledged to their last byte; without acknowledgements all sent frames. Acknowledgements from before its
+   * death count too, once `gone`.
    */
   get received(): FrameCounts {
     const last = this.#publisher.messages.findLast(({ typeId }) => typeId === MessageType.ACKNOWLEDGEMENT);
@@ -67,7 +67,7 @@ export class AcknowledgedPublisher {
     return { video: of('video'), audio: of('audio') };
   }
 
-  /** The last frame left in its time, and the server has what it was sent: nobody has to catch up. */
+  /** The last frame left in its time, and the server has received everything sent: neither side lags. */
   get keepsPace(): boolean {
     const { video, audio } = this.received;
     return !this.#isLate && this.#frames.length - video - audio <= ON_THE_WAY;

@@ -2,7 +2,7 @@
 
 const DEADLINE_MS = 10_000;
 
-/** One answer; `body` is the parsed JSON, null when there was none. */
+/** One response; `body` is the parsed JSON, null if there was none. */
 export interface ApiAnswer {
   readonly status: number;
   readonly body: unknown;

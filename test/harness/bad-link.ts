@@ -15,7 +15,7 @@ export interface BadLinkOptions {
   readonly seed: number;
 }
 
-/** One port in front of another. Each client gets a socket of its own, as behind a NAT. The caller closes it. */
+/** One port in front of another. Each client gets its own socket, as behind a NAT. The caller closes it. */
 export class BadLink {
   /** Datagrams carried and lost, both directions. */
   carried = 0;

@@ -72,7 +72,7 @@ export class HlsPlayer {
   }
 }
 
-/** Whoever made it closes it. */
+/** Its creator closes it. */
 export class PlayerBrowser {
   readonly #browser: PageBrowser;
 

@@ -1,4 +1,4 @@
-/** Players in headless Chromium that tell every frame they show and every beep they let hear. */
+/** Players in headless Chromium that report every frame they show and every beep they play. */
 import type { Page } from 'playwright-core';
 import type { FilmColour } from './flash-films.ts';
 import { PageBrowser } from './page-browser.ts';
@@ -17,7 +17,7 @@ const QUIET_MS = 300;
 interface ShownFrame {
   /** Seconds. Of a live connection it is when the frame was to be shown, which moves with the buffer for jitter. */
   readonly mediaTime: number;
-  /** What RTP says, 1/90000 s; null where the frame came by other ways. */
+  /** RTP timestamp, 1/90000 s; null if the frame came by other ways. */
   readonly rtp: number | null;
   /** By the clock of the page, ms. */
   readonly shownAt: number;
@@ -55,9 +55,12 @@ export interface Boundary {
   readonly mediaGap: number;
   /** Of the media, seconds: the last frame of the one and the first of the other that were seen. */
   readonly between: readonly [number, number];
-  /** How much later beeps are than flashes behind it, ms, the middle of three; null: too few were. With what is the same for all of one `run`. */
+  /**
+   * Delay of the beeps relative to their flashes, ms, the middle of three; null: too few were heard. It includes a constant for all beeps
+   * of one `run`.
+   */
   readonly offset: number | null;
-  /** How often playback had run dry before: what `offset` is beside what the media says changes with that. */
+  /** Number of earlier stalls of the playback: each may change the constant in `offset`. */
   readonly run: number;
   /** The machine was busy with something else. */
   readonly busy: boolean;
@@ -83,7 +86,7 @@ export class Watched {
     this.#seen.notes.push(...seen.notes);
   }
 
-  /** Joining a live stream is no part of what is judged. */
+  /** Joining a live stream is not judged. */
   forget(): void {
     for (const list of Object.values(this.#seen)) list.length = 0;
   }
@@ -92,7 +95,7 @@ export class Watched {
     return this.#seen.frames.length;
   }
 
-  /** What players complained of while the machine was not busy with something else. */
+  /** The players' errors while the machine was not busy with other work. */
   get errors(): readonly Told[] {
     return this.#seen.errors.filter(({ at }) => !this.#isBusy(at));
   }
@@ -102,7 +105,7 @@ export class Watched {
     return this.#seen.stalls.filter(({ at }) => !this.#isBusy(at));
   }
 
-  /** What the player said of itself in the seconds before a moment of its page, ms. */
+  /** The player's notes in the seconds before a moment of its page, ms. */
   notesBefore(moment: number): string[] {
     const { notes } = this.#seen;
     return notes
@@ -135,15 +138,15 @@ export class Watched {
     return {
       ...{ from, to, at, busy: this.#isBusy(at), run: this.#seen.stalls.filter((stall) => stall.at < at).length },
       ...{ offset: behind.length < 3 ? null : middle(behind.slice(0, 3)) },
-      // Times are told in fractions that are none of milliseconds.
+      // The times are reported in fractions that are not whole milliseconds.
       ...{ shownGap: Math.round(Math.max(0, ...gaps.map(({ clock }) => clock))) },
       ...{ mediaGap: Math.round(Math.max(0, ...gaps.map(({ media }) => media))), between },
     };
   }
 
   /**
-   * Of every flash to its beep, as the element lets it hear. The clock of its audio is the one that media time follows: when a frame is on the screen
-   * depends on the refresh of that, when samples are in the air on what the machine plays them with, and both change by tens of ms while all is well.
+   * From every flash to its beep, as the element plays it. Media time follows the clock of its audio: the time of a frame on the screen
+   * depends on the refresh rate, the time of audible samples on the audio device, and both change by tens of ms in good playback.
    */
   get #offsets(): FlashOffset[] {
     const { frames, sound } = this.#seen;
@@ -179,7 +182,7 @@ function colourOf({ colour: [red = 0, green = 0] }: ShownFrame): FilmColour {
   return green > 64 ? 'green' : 'blue';
 }
 
-/** One page that plays. */
+/** One playing page. */
 export class ChannelPage {
   readonly page: Page;
   readonly watched = new Watched();
@@ -188,13 +191,13 @@ export class ChannelPage {
     this.page = page;
   }
 
-  /** Takes over what has been seen since the last look. */
+  /** Takes over the observations since the last call. */
   async look(): Promise<void> {
     this.watched.add(await this.page.evaluate('look()'));
   }
 }
 
-/** Whoever made it closes it. */
+/** Its creator closes it. */
 export class ChannelBrowser {
   readonly #browser: PageBrowser;
 

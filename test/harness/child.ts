@@ -21,7 +21,7 @@ export interface ChildOptions {
   readonly ownGroup?: boolean;
 }
 
-/** One running program. Whoever started it ends it with `stop` or `kill`. */
+/** One running program. Its creator ends it with `stop` or `kill`. */
 export class Child {
   readonly name: string;
   readonly exited: Promise<ChildExit>;
@@ -90,7 +90,7 @@ export class Child {
     if (this.#exit === null) process.kill(-this.pid, name);
   }
 
-  /** Waits for `pattern` in the output; throws at once when the program ends without having printed it. Errors tell what was printed last. */
+  /** Waits for `pattern` in the output; throws at once if the program ends without printing it. Errors contain the last output. */
   async printed(pattern: RegExp, deadlineMs: number): Promise<RegExpMatchArray> {
     const look = (): RegExpMatchArray | null => {
       const match = pattern.exec(this.output);
@@ -127,7 +127,7 @@ export class Child {
   }
 }
 
-/** A program ended before it did what was waited for. */
+/** A program ended before it printed the awaited line. */
 class ChildEnded extends Error {
   override readonly name = 'ChildEnded';
   constructor(child: Child) {

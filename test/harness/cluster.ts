@@ -25,7 +25,7 @@ export const SECRETS = {
   MILLRACE_ACCESS_TOKEN: 'cluster:token',
 } as const;
 
-/** A service as `docker-compose config` tells it. */
+/** A service in the output of `docker-compose config`. */
 export interface ComposeService {
   readonly command: readonly string[];
   readonly environment?: Readonly<Record<string, string>>;
@@ -47,27 +47,27 @@ export function composeConfig(env: Readonly<Record<string, string>>): { readonly
   return run.status === 0 ? { file: load(run.stdout) as ComposeFile, error: run.stderr } : { file: null, error: run.stderr };
 }
 
-/** The file that stands at `target` inside of a container. */
+/** The file mounted at `target` in a container. */
 export function mountedFile({ volumes = [] }: ComposeService, target: string): string {
   const mount = volumes.map((volume) => volume.split(':')).find(([, inside]) => inside === target);
   if (mount?.[0] === undefined) throw new Error(`nothing is mounted at ${target}`);
   return mount[0];
 }
 
-/** Puts in what the image of nginx puts in: variables of the environment that the filter names. */
+/** Substitutes like the image of nginx: variables of the environment that the filter names. */
 export function fillTemplate(text: string, { NGINX_ENVSUBST_FILTER: filter = '', ...values }: Readonly<Record<string, string>>): string {
   const allowed = new RegExp(filter);
   return text.replaceAll(/\$\{(\w+)\}/g, (whole, name: string) => (allowed.test(name) ? (values[name] ?? whole) : whole));
 }
 
-/** Runs nginx with the template of the cluster below `folder`; `test` only reads it. The caller stops what is returned. */
+/** Runs nginx with the template of the cluster below `folder`; `test` only checks it. The caller stops the result. */
 export function startNginx(folder: string, service: ComposeService, values: Readonly<Record<string, string>>, test = false): Child {
   const run = path.join(folder, 'nginx');
   mkdirSync(run, { recursive: true });
   const template = readFileSync(mountedFile(service, '/etc/nginx/templates/nginx.conf.template'), 'utf8');
   const config = path.join(run, 'nginx.conf');
   writeFileSync(config, fillTemplate(template, { ...service.environment, NGINX_RUN: run, ...values }));
-  // As root its workers would be somebody who cannot write to the folder.
+  // As root, its workers would run as a user who cannot write to the folder.
   const directives = `daemon off;${process.getuid?.() === 0 ? ' user root;' : ''}`;
   const own = ['-g', directives, ...(test ? ['-t'] : [])];
   return new Child(requireProgram('nginx'), ['-p', run, '-c', config, '-e', 'stderr', ...own], { name: 'nginx' });
@@ -117,7 +117,7 @@ export class ClusterNode {
     return child.output;
   }
 
-  /** The status of `/health`; 0 where nobody answers. */
+  /** The status of `/health`; 0 without a response. */
   async health(): Promise<number> {
     return await fetch(`http://127.0.0.1:${this.ports.api}/health`).then(
       ({ status }) => status,
@@ -125,7 +125,7 @@ export class ClusterNode {
     );
   }
 
-  /** What Prometheus would read. */
+  /** The page that Prometheus would read. */
   async metrics(): Promise<string> {
     return await (await fetch(`http://127.0.0.1:${this.ports.metrics}/metrics`)).text();
   }
@@ -158,7 +158,7 @@ export class ClusterNode {
   }
 }
 
-/** Redis, an origin, two edges and nginx; `close` ends them all and removes what they wrote. */
+/** Redis, an origin, two edges and nginx; `close` ends them all and removes their files. */
 export class Cluster {
   readonly origin: ClusterNode;
   readonly edges: readonly [ClusterNode, ClusterNode];

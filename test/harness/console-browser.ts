@@ -1,4 +1,4 @@
-/** Headless Chromium as an operator uses it: pages of the server itself, watched for whatever a browser complains of. */
+/** Headless Chromium as an operator uses it: pages of the server itself, watched for every complaint of a browser. */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
@@ -18,7 +18,7 @@ export interface PageOptions {
   readonly width?: number;
   readonly height?: number;
   readonly scheme?: 'dark' | 'light';
-  /** Default: the token of the test servers; null: nobody is logged in. */
+  /** Default: the token of the test servers; null: not logged in. */
   readonly token?: string | null;
 }
 
@@ -38,7 +38,7 @@ export class ConsolePage {
     });
   }
 
-  /** What axe-core finds wrong with the page as it is: each with the elements. */
+  /** The faults that axe-core finds in the present page, each with its elements. */
   async violations(): Promise<string[]> {
     const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
     await this.page.evaluate(axe);
@@ -53,7 +53,7 @@ export class ConsolePage {
     return await this.page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth');
   }
 
-  /** Pixels that the widest table is wider than its place: what has to be scrolled to. */
+  /** Pixels by which the widest table exceeds its place: the part that has to be scrolled to. */
   async hiddenBeside(): Promise<number> {
     const widths = `[...document.querySelectorAll('.scroll')].map(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)`;
     return await this.page.evaluate(`Math.max(0, ...${widths})`);
@@ -64,7 +64,7 @@ export class ConsolePage {
   }
 }
 
-/** Whoever made it closes it. */
+/** Its creator closes it. */
 export class ConsoleBrowser {
   readonly #browser: Browser;
 
@@ -76,7 +76,7 @@ export class ConsoleBrowser {
     return new ConsoleBrowser(await launchChromium([...CHROMIUM_ARGUMENTS, ...SWITCHES]));
   }
 
-  /** Opens an address in a window of its own, with storage of its own. */
+  /** Opens an address in a new window with separate storage. */
   async open(url: string, { width = 1280, height = 800, scheme = 'light', token = ACCESS_TOKEN }: PageOptions = {}): Promise<ConsolePage> {
     const context = await this.#browser.newContext({ viewport: { width, height }, colorScheme: scheme });
     const page = await context.newPage();

@@ -30,7 +30,7 @@ export class DoubleWork {
   async #look(network: NodeNetwork): Promise<void> {
     const since = new Map<Work, number>();
     while (!this.#isStopped) {
-      // One that is gone does nothing.
+      // A node that is gone does nothing.
       const of = async (node: NetworkNode): Promise<Work[]> => await network.worksOf(node).catch(() => []);
       const [one, two] = await Promise.all(network.nodes.map(of));
       const now = performance.now();

@@ -1,7 +1,7 @@
 /** How ffmpeg makes what encoders of the tests send: a moving test frame and a tone. */
 import { CLOCK_BITS, CLOCK_CELL, clockFilter } from './burnt-clock.ts';
 
-/** What is encoded; default: `PUBLISH_DEFAULTS`. */
+/** The source of the encoder; default: `PUBLISH_DEFAULTS`. */
 export interface EncodingOptions {
   readonly width?: number;
   readonly height?: number;
@@ -20,7 +20,7 @@ export interface EncodingOptions {
 
 export const PUBLISH_DEFAULTS = { width: 640, height: 360, fps: 30, gop: 30, videoKbps: 800, audioKbps: 96, tone: 440 } as const;
 
-/** Arguments of ffmpeg that make what is sent, at the pace of the clock unless told otherwise. */
+/** Arguments of ffmpeg that make the sent media, at the pace of the clock unless stated otherwise. */
 export function encodingArguments(options: EncodingOptions, pace: readonly string[] = ['-re']): string[] {
   const { width, height, fps, gop, videoKbps, audioKbps, tone } = { ...PUBLISH_DEFAULTS, ...options };
   const source = [...pace, '-f', 'lavfi', '-i', `testsrc2=size=${width}x${height}:rate=${fps}`];

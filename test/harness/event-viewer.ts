@@ -1,4 +1,4 @@
-/** Reads what viewers get of events: playlists as texts, hls.js in a page, the data streams of a transport stream. */
+/** Reads events as viewers get them: playlists as texts, hls.js in a page, the data streams of a transport stream. */
 
 import { requireProgram } from '../../scripts/ensure-tools.ts';
 import type { HlsPlayer } from './browser.ts';
@@ -15,7 +15,7 @@ export async function mediaPlaylists(url: string): Promise<string[]> {
   return await Promise.all(uris.map(async (uri) => (await textOf(new URL(uri, url).href)).replaceAll(/\?session=[\w-]+/g, '')));
 }
 
-/** A line of a playlist with the date-time of the segment that it stands before. */
+/** A line of a playlist with the date-time of the segment that it precedes. */
 export interface MarkedSegment {
   readonly line: string;
   readonly date: string;
@@ -31,7 +31,7 @@ export function marked(playlist: string): MarkedSegment[] {
   });
 }
 
-/** Makes the page remember what hls.js tells of metadata and date ranges from now on. */
+/** Makes the page remember hls.js' reports of metadata and date ranges from now on. */
 export async function watchMetadata(player: HlsPlayer): Promise<void> {
   await player.page.evaluate(`
     window.seen = { samples: [], ranges: {}, cues: [] };

@@ -10,7 +10,7 @@ import { SocketViewer } from './socket-viewer.ts';
 const EVERY = 1;
 const LASTS = 0.2;
 const FPS = 30;
-/** Edge of the frame that is looked at. */
+/** Edge of the examined square of the frame. */
 const EDGE = 8;
 const BRIGHT = 128;
 const LOUD = 3000;
@@ -72,7 +72,7 @@ interface Stream {
   report: SenderReport | null;
 }
 
-/** Plays such a source by the WebSocket protocol. Whoever opens it closes it. */
+/** Plays such a source by the WebSocket protocol. The caller of `open` closes it. */
 export class FlashViewer extends SocketViewer {
   readonly #streams: ReadonlyMap<number, Stream>;
   /** By their numbers. */

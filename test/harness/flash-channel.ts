@@ -28,17 +28,17 @@ const CAMERA: FlashFilm = {
 const CAMERA_SECONDS = 6;
 /** Items from the first to the first again, seconds. */
 export const ROUND_SECONDS = FILMS.reduce((sum, { seconds }) => sum + seconds, CAMERA_SECONDS);
-/** Of a second, as many as a recorder may be held up for on a busy machine. */
+/** Parts of a second: as many as a recorder may be delayed by on a busy machine. */
 const SEGMENTS = 20;
 /** Players look for their place behind the live edge at first. */
 const SETTLED_SECONDS = 3;
 const SETTLE_DEADLINE_MS = 40_000;
-/** A machine that is busy with something else spoils boundaries: they are waited for again, for so many rounds. */
+/** A machine busy with other work spoils boundaries: they are waited for again, for this many rounds. */
 const PATIENCE_ROUNDS = 2;
-/** What viewers may notice of a boundary, ms. */
+/** Limits of what viewers may notice at a boundary, ms. */
 const MAX_GAP_MS = 100;
 const MAX_OFFSET_MS = 40;
-/** From one round to another the frames of audio lie anew: by one of 21 ms. What is more adds up. */
+/** From round to round the grid of audio frames shifts by up to one frame of 21 ms. Any more would add up. */
 const MAX_DRIFT_MS = 30;
 
 const PROFILE = {
@@ -46,7 +46,7 @@ const PROFILE = {
   outputStreamName: `\${OriginStreamName}`,
   encodes: {
     videos: [{ name: 'video', codec: 'h264', bitrate: 300_000, width: 320, height: 180, framerate: 30, keyFrameInterval: 30 }],
-    // One has what it is told, the other follows its source.
+    // One has its configured value, the other follows its source.
     audios: [
       { name: 'aac', codec: 'aac', bitrate: 96_000, samplerate: 48_000, channel: 2 },
       { name: 'opus', codec: 'opus', bitrate: 64_000 },
@@ -58,7 +58,7 @@ const PROFILE = {
 /** Which of the two channels. */
 export type ChannelKind = 'bypass' | 'made';
 
-/** Whoever made it closes it. */
+/** Its creator closes it. */
 export class FlashChannel {
   readonly server: TestServer;
   readonly folder: string;
@@ -155,7 +155,10 @@ export class ChannelRecording {
     this.#folder = folder;
   }
 
-  /** Keeps no more. Decoding holds up the process, and with it what other recordings ask for: all of them are stopped before the first is judged. */
+  /**
+   * Stops recording. Decoding occupies the process, and with it the requests of other recordings: all of them are stopped before the first
+   * is judged.
+   */
   async stop(): Promise<void> {
     await Promise.all([this.#video.stop(), this.#audio.stop(), this.facts()]);
   }
@@ -166,7 +169,7 @@ export class ChannelRecording {
     return lines.flat().join('\n');
   }
 
-  /** Everything that is wrong with what was kept, decoded map by map; and in how many runs it was. */
+  /** All faults of the recording, decoded map by map; and the number of runs with them. */
   async problems(): Promise<{ readonly problems: string[]; readonly runs: number }> {
     const [video, audio] = await Promise.all([this.#video.stop(), this.#audio.stop()]);
     const pictures = video.map((run) => ({ number: run.number, ...decodePictures(run, this.#folder) }));
@@ -190,7 +193,7 @@ export class ChannelRecording {
   }
 }
 
-/** Boundaries that one page shows, and what is wrong with them. */
+/** Boundaries that one page shows, and their faults. */
 export class BoundaryJudge {
   readonly #page: ChannelPage;
 
@@ -198,7 +201,7 @@ export class BoundaryJudge {
     this.#page = page;
   }
 
-  /** Waits until it plays steadily; what was before is forgotten. */
+  /** Waits until it plays steadily; earlier observations are dropped. */
   async settle(): Promise<void> {
     const frames = SETTLED_SECONDS * 20;
     await until('the player to have settled', async () => (await this.#look()) >= frames, { deadlineMs: SETTLE_DEADLINE_MS });
@@ -206,8 +209,8 @@ export class BoundaryJudge {
   }
 
   /**
-   * Watches for so many seconds, and until each kind of boundary was shown while the machine had time for it. On a machine that has none for
-   * some rounds each kind must have been shown at least.
+   * Watches for this many seconds, and until each kind of boundary was shown while the machine had time for it. On a machine that has no
+   * time for some rounds each kind must have been shown at least once.
    */
   async watch(seconds: number): Promise<void> {
     const begun = performance.now();
@@ -219,7 +222,7 @@ export class BoundaryJudge {
       return passed >= seconds && new Set(counted.map(({ to }) => to)).size === FILMS.length + 1;
     };
     const deadlineMs = (seconds + (PATIENCE_ROUNDS + 2) * ROUND_SECONDS) * 1000;
-    // What was seen until then says more than that some of it is missing, which is one of the problems.
+    // The observations so far say more than the missing rest, which is one of the problems.
     await until('every kind of boundary', done, { deadlineMs, everyMs: 500 }).catch(() => undefined);
   }
 
@@ -227,7 +230,7 @@ export class BoundaryJudge {
     return this.#page.watched.boundaries.filter(({ busy, offset }) => !busy && offset !== null);
   }
 
-  /** `hears`: beeps of the page are looked at. */
+  /** `hears`: beeps of the page are examined. */
   problems({ hears }: { readonly hears: boolean }): string[] {
     const { watched } = this.#page;
     const told = (what: string, at: number): string => [what, ...watched.notesBefore(at)].join('\n    ');
@@ -258,7 +261,7 @@ function nameOf({ from, to, between }: Boundary): string {
   return `${from} to ${to}, from the frame at ${between.map((time) => time.toFixed(3)).join(' to that at ')} s`;
 }
 
-/** What is wrong with the beeps of one run. They come later than their flashes by what nobody knows and is the same for all items of it. */
+/** The faults in the beeps of one run. Their delay behind the flashes is unknown, but equal for all items of the run. */
 function offProblems(judged: readonly Boundary[], run: number): string[] {
   const boundaries = judged.filter((boundary) => boundary.run === run);
   const offsets = boundaries.map(({ offset }) => offset ?? 0);

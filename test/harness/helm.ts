@@ -1,4 +1,4 @@
-/** Helm itself, as a development dependency brings it, for the chart in `deploy/helm/`. */
+/** Helm itself, from a development dependency, for the chart in `deploy/helm/`. */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -21,7 +21,7 @@ export interface Manifest {
   readonly metadata: { readonly name: string };
 }
 
-/** One that was unpacked; `close` removes it. */
+/** An unpacked Helm; `close` removes it. */
 export class Helm {
   readonly #folder = mkdtempSync(path.join(tmpdir(), 'millrace-helm-'));
   readonly #program = path.join(this.#folder, 'helm');

@@ -25,11 +25,11 @@ const SYSTEM = ['bin', 'sbin', 'lib', 'lib64', 'usr/bin', 'usr/sbin', 'usr/lib',
 
 type Lock = { readonly packages: Readonly<Record<string, { readonly dev?: boolean; readonly link?: boolean }>> };
 
-/** The image as a folder. Whoever made it calls `remove`. */
+/** The image as a folder. The caller calls `remove`. */
 export class Image {
   readonly folder = mkdtempSync(path.join(tmpdir(), 'millrace-image-'));
   readonly final: Stage;
-  /** Takes the steps of `deploy/Dockerfile`. Throws for one that it does not know: then it has to be taught. */
+  /** Takes the steps of `deploy/Dockerfile`. Throws for an unknown step, which must then be added here. */
   constructor() {
     const stages = readDockerfile(readFileSync(path.join(ROOT, 'deploy/Dockerfile'), 'utf8'));
     for (const stage of stages) {
@@ -82,7 +82,7 @@ export class Image {
     }
   }
 
-  /** What needs the network, or would change the machine, has its equivalent here. */
+  /** Steps that need the network, or would change the machine, have an equivalent here. */
   #run(command: string, { root, cwd }: { readonly root: string; readonly cwd: string }): void {
     if (command === 'npm ci --ignore-scripts') {
       installFromHere(cwd, () => true);
@@ -97,7 +97,7 @@ export class Image {
       for (const name of ['millrace.node', 'millrace-sandbox'])
         cpSync(path.join(ROOT, 'native/build', name), path.join(cwd, 'native/build', name));
     } else if (/^groupadd .* && useradd /.test(command)) {
-      // Nobody has to have a name to be a user.
+      // A user needs no name.
     } else if (command.startsWith('install --directory ')) {
       const folder = command.split(' ').at(-1) ?? '';
       const [mode] = /(?<=--mode=)\d+/.exec(command) ?? [];
@@ -216,7 +216,7 @@ function installFromHere(cwd: string, wants: (name: string) => boolean, put: (fr
   const bin = path.join(cwd, 'node_modules/.bin');
   mkdirSync(bin, { recursive: true });
   for (const name of readdirSync(path.join(modules, '.bin'))) {
-    // Its own Node.js is what comes without scripts.
+    // Its own Node.js comes without scripts.
     if (name !== 'node') symlinkSync(path.join(modules, '.bin', name), path.join(bin, name));
   }
 }

@@ -18,7 +18,7 @@ interface Document {
 const ID = 'openapi';
 const EVENT_STREAM = 'text/event-stream';
 
-/** What calls through `client` showed. */
+/** The results of calls through `client`. */
 export class JudgedClient {
   readonly client: MillraceClient;
   /** `get /v1/version`: the operations that were answered with a success. */
@@ -70,7 +70,7 @@ export class JudgedClient {
   async #watched(base: string, target: string, init: RequestInit): Promise<Response> {
     const answer = await fetch(target, init);
     const method = (init.method ?? 'GET').toLowerCase();
-    // It does not end: whoever reads it has its events judged one by one.
+    // It does not end: its reader has the events judged one by one.
     const isStream = answer.headers.get('content-type')?.startsWith(EVENT_STREAM) === true;
     this.#judge(`${method} ${target.slice(base.length).replace(/\?.*$/, '')}`, init, answer, isStream ? null : await answer.clone().text());
     return answer;

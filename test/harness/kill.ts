@@ -11,9 +11,9 @@ import { media, tasks, unfinished } from './recordings.ts';
 import type { TestServer } from './server.ts';
 
 const DEADLINE_MS = 60_000;
-/** For so long nobody may have had to catch up before a kill, ms, */
+/** For this long neither side may lag before a kill, ms, */
 const STEADY_MS = 60;
-/** which is waited for so long, ms: on a machine that never gets there the kill comes all the same. */
+/** and this is the limit of the wait, ms: on a machine that never keeps up the kill comes all the same. */
 const MAX_UNSTEADY_MS = 3000;
 
 /** One kill. */
@@ -24,9 +24,9 @@ export interface KillRound {
   readonly ids: readonly string[];
   /** Published as the stream `live`. */
   readonly tags: readonly FlvTag[];
-  /** ms after the first frame was received, and then with the next moment at which nobody has to catch up and the disk follows. */
+  /** ms after the first frame was received, and then at the next moment at which neither side lags and the disk follows. */
   readonly killAfter: number;
-  /** The encoder wants no acknowledgements, so that its socket rests; what it had sent before the kill counts as received. */
+  /** The encoder requests no acknowledgements, so that its socket rests; its sent frames before the kill count as received. */
   readonly rests?: boolean;
 }
 
@@ -71,8 +71,8 @@ export async function killOnce({ server, root, ids, tags, killAfter, rests = fal
 }
 
 /**
- * Waits until nobody has to catch up and the disk follows. A process that was kept waiting sends, and reads, several frames at once; when it is
- * this one, the kill goes out with them. The file cannot have what came a millisecond before, nor what the disk does not take.
+ * Waits until neither side lags and the disk follows. A delayed process sends, and reads, several frames at once; if it is this process,
+ * the kill is sent with them. The file cannot contain the data of the last millisecond, nor data that the disk does not take.
  */
 async function steady(encoder: AcknowledgedPublisher, folder: string): Promise<void> {
   const begin = performance.now();

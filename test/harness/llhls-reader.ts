@@ -7,7 +7,7 @@ import { fetchText, openSession } from './viewer.ts';
 const DEADLINE_MS = 20_000;
 const RETRY_MS = 100;
 
-/** Reads until `stop`. What servers say is held against what they, or others, said before: `faults` has what does not agree. */
+/** Reads until `stop`. Playlists are compared with earlier playlists of the same and other servers: `faults` lists contradictions. */
 export class LlhlsReader {
   /** By number, as it was listed last. */
   readonly segments = new Map<number, ListedSegment>();
@@ -21,7 +21,7 @@ export class LlhlsReader {
   readonly #every: number;
   readonly #path: string;
   readonly #headers: Readonly<Record<string, string>>;
-  /** Hashes of what was fetched, by URI. */
+  /** Hashes of fetched bodies, by URI. */
   readonly #fetched = new Map<string, string>();
   readonly #done: Promise<void>;
   #requests = 0;
@@ -125,7 +125,7 @@ export class LlhlsReader {
   }
 }
 
-/** What two listings of one segment say differently; null: nothing. One of them may be older, and playlists leave parts of old segments out. */
+/** The difference between two listings of one segment; null: none. One of them may be older, and playlists omit parts of old segments. */
 function contradiction(a: ListedSegment, b: ListedSegment): string | null {
   const differs = (what: string, left: unknown, right: unknown): string | null =>
     left === right ? null : `${what} ${String(left)}, then ${String(right)}`;

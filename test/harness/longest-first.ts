@@ -20,7 +20,7 @@ export const EARLY: readonly string[] = [
   'test/e2e/cluster-topology.test.ts',
 ];
 
-/** What vitest itself would do, but for the files of `EARLY`. */
+/** vitest's own order, except for the files of `EARLY`. */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files);
@@ -28,7 +28,7 @@ export class LongestFirst extends BaseSequencer {
       const place = EARLY.findIndex((name) => moduleId.endsWith(`/${name}`));
       return place < 0 ? EARLY.length : place;
     };
-    // Those of a project stay together.
+    // Files of one project stay together.
     const projects = [...new Set(sorted.map(({ project }) => project.name))];
     return projects.flatMap((name) => sorted.filter(({ project }) => project.name === name).toSorted((one, two) => rank(one) - rank(two)));
   }

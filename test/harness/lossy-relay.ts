@@ -1,4 +1,4 @@
-/** A UDP path that loses, repeats, reorders and slows down what the server sends. */
+/** A UDP path that loses, repeats, reorders and slows down the server's packets. */
 import { createSocket, type Socket } from 'node:dgram';
 
 export interface LossyRelayOptions {
@@ -31,7 +31,7 @@ export class LossyRelay {
   repeated = 0;
   /** Held back, so that others overtake them. */
   overtaken = 0;
-  /** When the path has carried everything so far, ms. */
+  /** The time at which the path has carried everything so far, ms. */
   #free = 0;
 
   private constructor(options: LossyRelayOptions, front: Socket) {
@@ -63,7 +63,7 @@ export class LossyRelay {
     for (const back of this.#backs.values()) back.close();
   }
 
-  /** The socket that stands for a player towards the server. */
+  /** The socket that represents a player towards the server. */
   #back(player: number): Socket {
     let back = this.#backs.get(player);
     if (back === undefined) {

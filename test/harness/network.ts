@@ -1,7 +1,7 @@
-/** Hosts of their own on this machine: network namespaces around a router that can drop what goes between any two of them. */
+/** Separate hosts on this machine: network namespaces around a router that can drop the packets between any two of them. */
 import { spawnSync } from 'node:child_process';
 
-/** What is reserved for tests of networks (RFC 2544). */
+/** Addresses reserved for tests of networks (RFC 2544). */
 const PREFIX = '198.18';
 /** Networks that may exist beside each other on this machine. */
 const NETWORKS = 250;
@@ -30,7 +30,7 @@ export function whyNoNetwork(): string | null {
   }
 }
 
-/** A network of hosts by name. This process is at it, too. Whoever opens it closes it. */
+/** A network of hosts by name. This process is connected, too. The caller of `open` closes it. */
 export class Network {
   readonly #hosts: readonly string[];
   readonly #number: number;
@@ -75,7 +75,7 @@ export class Network {
     this.#rules('del', one, other);
   }
 
-  /** Idempotent. Whatever still runs at a host loses its links. */
+  /** Idempotent. Programs that still run at a host lose their links. */
   close(): void {
     for (const host of [...this.#hosts, 'router']) spawnSync('ip', ['netns', 'del', this.#space(host)]);
     spawnSync('ip', ['link', 'del', this.#ownLink]);

@@ -1,4 +1,6 @@
-/** Two nodes that share a pull, a channel and a push, an edge and a Redis, each at a host of its own: what goes between any two can be dropped. */
+/**
+ * Two nodes that share a pull, a channel and a push, an edge and a Redis, each at its own host: packets between any two can be dropped.
+ */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -26,7 +28,7 @@ export interface NetworkNode {
   readonly server: TestServer;
 }
 
-/** Redis is at the host `redis`, the edge at `edge`. Whoever opens it closes it. */
+/** Redis is at the host `redis`, the edge at `edge`. The caller of `open` closes it. */
 export class NodeNetwork {
   readonly network: Network;
   readonly redis: RedisServer;
@@ -99,7 +101,7 @@ export class NodeNetwork {
   /** The present work of a node. */
   async worksOf({ server }: NetworkNode): Promise<Work[]> {
     const streams = await server.api.get<string[]>(STREAMS);
-    // One that waits is listed, too, and may have the film from the other node.
+    // A waiting node is listed, too, and may have the film from the other node.
     const film = streams.includes('film') ? await server.api.get<StreamInformation>(apiPath.stream('film')) : null;
     const plays = film?.input.sourceUrl.startsWith('file:') === true && film.outputs.length > 0;
     const { body } = await server.api.call('POST', `${apiPath.app('default', 'app')}:pushes`, {});
@@ -108,7 +110,7 @@ export class NodeNetwork {
     return WORKS.filter((work) => does[work]);
   }
 
-  /** Resolves when each work is done by exactly one of `nodes`, with the one that pulls. */
+  /** Resolves when exactly one of `nodes` does each work, with the node that pulls. */
   async divided(nodes: readonly NetworkNode[] = this.nodes): Promise<NetworkNode> {
     return await until(
       'each work to be done once',
@@ -143,7 +145,7 @@ export class NodeNetwork {
     await until(`the film of ${host} in the map`, async () => (await this.redis.value('app/film'))?.includes(`//${address}:`), DEADLINE);
   }
 
-  /** Waits until the edge has the film from a node, which may be the one that it has it from. */
+  /** Waits until the edge has the film from a node, which may itself relay it. */
   async comesFrom({ host }: NetworkNode): Promise<void> {
     const address = this.network.address(host);
     await until(

@@ -16,7 +16,7 @@ while True:
     print(json.dumps({'at': time.monotonic() * 1000, 'text': text}), flush=True)
 `;
 
-/** One message, with the monotonic time of its coming, ms. */
+/** One message, with its monotonic arrival time, ms. */
 export interface Notification {
   readonly at: number;
   readonly text: string;

@@ -7,7 +7,7 @@ import path from 'node:path';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { findProgram, requireProgram } from '../../scripts/ensure-tools.ts';
 
-/** Switches that every browser of the tests is started with. */
+/** Switches of every browser of the tests. */
 export const CHROMIUM_ARGUMENTS = [
   '--no-sandbox',
   '--disable-gpu',
@@ -21,8 +21,8 @@ export const CHROMIUM_ARGUMENTS = [
 ];
 
 /**
- * Starts Chromium without a window; whoever called closes it. Its headless shell, where that is installed, is the same engine without the browser
- * around it: it starts with a quarter of the work.
+ * Starts Chromium without a window; the caller closes it. Its headless shell, if installed, is the same engine without the browser around
+ * it: it starts with a quarter of the work.
  */
 export async function launchChromium(args: readonly string[]): Promise<Browser> {
   const executablePath = findProgram('chromium-headless-shell') ?? requireProgram('chromium');
@@ -38,7 +38,7 @@ export interface PageSource {
   readonly switches?: readonly string[];
 }
 
-/** Whoever made it closes it. */
+/** Its creator closes it. */
 export class PageBrowser {
   readonly #browser: Browser;
   readonly #server: Server;
@@ -55,7 +55,7 @@ export class PageBrowser {
 
   /** Opens the page with `query` in a window of that size. */
   async open(size: { width: number; height: number }, query: Readonly<Record<string, string>> = {}): Promise<Page> {
-    // What a page sends while it closes goes out as long as its context is there.
+    // Requests that a page sends on closing are sent while its context exists.
     const context = await this.#browser.newContext({ viewport: size });
     const page = await context.newPage();
     const { port } = this.#server.address() as AddressInfo;

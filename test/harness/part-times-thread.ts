@@ -1,4 +1,4 @@
-/** The thread of `PartTimes`: asks for each part before it is there, and tells all of them when it is stopped. */
+/** The thread of `PartTimes`: requests each part in advance, and reports all of them when it is stopped. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { parentPort, workerData } from 'node:worker_threads';
 import { parseMediaPlaylist } from '../support/playlist/media-playlist.ts';
@@ -33,7 +33,7 @@ async function follow(url: string): Promise<void> {
     const response = await fetch(asked);
     const text = await response.text();
     const at = Date.now();
-    // A part that does not come for so long that the server gives up will be late, which is told.
+    // A part that is so late that the server gives up is reported as late.
     if (!response.ok) {
       await delay(RETRY_MS);
       continue;
@@ -44,7 +44,7 @@ async function follow(url: string): Promise<void> {
         const { msn, discontinuity } = segment;
         const isNew = wanted === null || msn > wanted.msn || (msn === wanted.msn && part >= wanted.part);
         if (isNew) {
-          // What was there before the first answer came at a time that nobody knows.
+          // The arrival time of parts from before the first response is unknown.
           if (wanted !== null) parts.push({ msn, part, discontinuity, start, end: start + duration, duration, at });
         }
         start += duration;
@@ -55,7 +55,7 @@ async function follow(url: string): Promise<void> {
   }
 }
 
-// What was seen until it failed is told, too.
+// Observations from before a failure are reported, too.
 void follow(String(workerData))
   .catch(() => undefined)
   .then(() => parentPort?.postMessage(parts));

@@ -1,10 +1,10 @@
-/** When each part of a media playlist was there, by a plain client on a thread of its own: what a busy test does meanwhile makes no part late. */
+/** The arrival time of each part of a media playlist, by a plain client on a separate thread: a busy test makes no part late. */
 import { Worker } from 'node:worker_threads';
 import type { TimedPart } from './part-times-thread.ts';
 
-/** A player that holds back three parts waits for one that is so much later than its media, s. */
+/** The delay behind its media for which a player waits that holds back three parts, s. */
 const LATE_S = 0.5;
-/** What belongs to a boundary, s. */
+/** The neighbourhood of a boundary, s. */
 const AROUND_S = 2;
 
 /** Follows one media playlist until `stop`. */
@@ -22,7 +22,10 @@ export class PartTimes {
     this.#parts.promise.catch(() => undefined);
   }
 
-  /** No more is asked for. One line for each discontinuity and for every late part elsewhere, for people who look for what a player complained of. May be called twice. */
+  /**
+   * Ends the requests. One line for each discontinuity and for every late part elsewhere, to explain a player's errors. May be called
+   * twice.
+   */
   async stop(): Promise<string[]> {
     this.#worker.postMessage('stop');
     const parts = await this.#parts.promise;

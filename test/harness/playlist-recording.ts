@@ -1,4 +1,4 @@
-/** Keeps what a media playlist lists, and decodes it map by map: readers that keep the first map for all (ffmpeg's own) are no judges of it. */
+/** Records a media playlist, and decodes it map by map: readers that keep the first map for all (ffmpeg's own) cannot judge it. */
 import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -103,7 +103,7 @@ export class PlaylistRecording {
   }
 }
 
-/** Frames with their times, seconds, and what ffmpeg complains of. */
+/** Frames with their times, seconds, and ffmpeg's errors. */
 export interface DecodedPictures {
   readonly pictures: readonly { readonly at: number; readonly light: number }[];
   readonly complaints: string;
@@ -124,7 +124,7 @@ export function decodePictures({ data, number }: RecordedRun, folder: string): D
   return { pictures, complaints: lines.filter((line) => /error|invalid|corrupt|conceal|missing/i.test(line)).join('\n') };
 }
 
-/** Times at which beeps begin, seconds, and what ffmpeg complains of. */
+/** Times at which beeps begin, seconds, and ffmpeg's errors. */
 export function decodeBeeps(
   { data, number }: RecordedRun,
   folder: string,

@@ -4,8 +4,8 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 
 /**
- * Below those that systems give to whoever wants any (from 32768 on Linux): no connection of another program takes such a port
- * before the one that asked for it listens.
+ * Below the range of ephemeral ports (from 32768 on Linux): another program's connection cannot take such a port before the requester
+ * listens on it.
  */
 const FIRST = 11_000;
 /** Each worker of the tests has a share of its own. */
@@ -18,7 +18,7 @@ const { VITEST_POOL_ID = '0' } = process.env;
 const begin = FIRST + (Number(VITEST_POOL_ID) % SHARES) * SHARE;
 let next = STEP * Math.floor(Math.random() * (SHARE / STEP));
 
-/** Returns `count` different ports that were free a moment ago, for TCP and UDP. Throws when so many are not free. */
+/** Returns `count` different ports that were free a moment ago, for TCP and UDP. Throws if there are not enough. */
 export async function freePorts(count: number): Promise<number[]> {
   const ports: number[] = [];
   for (let tries = SHARE / STEP; ports.length < count; tries -= 1) {

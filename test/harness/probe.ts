@@ -1,4 +1,4 @@
-/** What ffprobe makes of a URL. */
+/** ffprobe's description of a URL. */
 import { requireProgram } from '../../scripts/ensure-tools.ts';
 import { Child } from './child.ts';
 
@@ -39,8 +39,9 @@ export async function probe(url: string): Promise<Probed> {
 }
 
 /**
- * Keeps ffmpeg from putting frames on the grid of a frame rate: sources with a camera have none, and at a splice two frames may be closer than
- * that, which fall on the same number then. What it still says of times is about frames that are really shown at once, or before the last one.
+ * Keeps ffmpeg from putting frames on the grid of a frame rate: camera sources have no such grid, and at a splice two frames may be closer
+ * together, which would get the same number. Its remaining complaints about times concern frames that are really shown at once, or out of
+ * order.
  */
 export const UNEVEN = ['-fps_mode', 'passthrough', '-enc_time_base:v', '1:90000'];
 

@@ -24,7 +24,7 @@ export interface LoadedRule {
   readonly state: string;
 }
 
-/** One process; `close` ends it and removes what it kept. */
+/** One process; `close` ends it and removes its files. */
 export class Prometheus {
   readonly #child: Child;
   readonly #base: string;

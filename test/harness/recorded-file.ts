@@ -20,9 +20,12 @@ const ENCODE = [
   '1',
 ];
 
-/** Frames of `encodeSource` that a kill may cost of what the server had read: 0.4 s, which is a fragment, and the frame that ends it. */
+/**
+ * Frames of `encodeSource` that a kill may cost of the data that the server had read: 0.4 s, which is a fragment, and the frame that ends
+ * it.
+ */
 export const MAX_LOST = { video: 0.4 * 30 + 1, audio: Math.floor((0.4 * 48_000) / 1024) + 1 } as const;
-/** Of what the encoder had sent: a tenth of a second more, for which its socket may rest. */
+/** Of the data that the encoder had sent: a tenth of a second more, for which its socket may rest. */
 export const MAX_LOST_AT_REST = { video: 0.5 * 30 + 1, audio: Math.floor((0.5 * 48_000) / 1024) + 1 } as const;
 
 /** Encodes `seconds` of picture (30 a second, B-frames, a keyframe each second) and tone into the FLV file `path`. */
@@ -46,7 +49,7 @@ export function encodeSource(path: string, seconds: number): void {
   ]);
 }
 
-/** Sends the packets of `path` in their own time. Whoever calls it stops it. */
+/** Sends the packets of `path` in their own time. The caller stops it. */
 export function publishFile(path: string, url: string): Child {
   const arguments_ = ['-v', 'error', '-nostdin', '-re', '-i', path, '-c', 'copy', '-f', 'flv', '-flvflags', 'no_duration_filesize', url];
   return new Child(requireProgram('ffmpeg'), arguments_, { name: `ffmpeg ${url}` });
@@ -63,7 +66,7 @@ export interface FilePackets {
   readonly audio: readonly FilePacket[];
 }
 
-/** Packets of a media file in the order of their presentation. Throws what ffprobe complains about. */
+/** Packets of a media file in the order of their presentation. Throws ffprobe's errors. */
 export function packetsOf(path: string): FilePackets {
   const show = ['-show_packets', '-show_data_hash', 'md5', '-show_entries', 'packet=codec_type,pts_time,data_hash'];
   const child = execFileSync(requireProgram('ffprobe'), ['-v', 'error', '-of', 'json', ...show, path], {

@@ -14,13 +14,13 @@ export interface RtpDecoderOptions {
   readonly payloadType: number;
   /** Value of `a=rtpmap`. */
   readonly map: string;
-  /** How ffmpeg writes what it has decoded. */
+  /** ffmpeg's output format. */
   readonly output: readonly string[];
   /** For the files that ffmpeg reads and writes. */
   readonly folder: string;
 }
 
-/** Whoever opens it closes it. */
+/** The caller of `open` closes it. */
 export class RtpDecoder {
   readonly #child: Child;
   readonly #file: string;
@@ -46,7 +46,7 @@ export class RtpDecoder {
     return decoder;
   }
 
-  /** What ffmpeg complains about. */
+  /** ffmpeg's errors. */
   get errors(): string {
     return this.#child.stderr;
   }

@@ -1,6 +1,6 @@
 /**
- * What most encoders of the tests send, encoded once for all of them: encoding is a tenth of a core for each, which is more than a server needs to
- * serve it. ffmpeg sends a film over and over, without a gap where it begins again.
+ * The media that most encoders of the tests send, encoded once for all of them: encoding takes a tenth of a core for each, which is more
+ * than serving it. ffmpeg sends a film repeatedly, without a gap at its beginning.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -16,7 +16,7 @@ type FilmOptions = Omit<EncodingOptions, 'withClock'>;
 const SECONDS = 16;
 const AAC_FRAMES = (SECONDS * 48_000) / 1024;
 
-/** What several files of tests send, or one for long. Each is a whole number of GOPs. */
+/** The films that several test files send, or one test for long. Each is a whole number of GOPs. */
 const FILMS: readonly FilmOptions[] = [
   {},
   { width: 320, height: 180, videoKbps: 300 },
@@ -32,7 +32,7 @@ const FILMS: readonly FilmOptions[] = [
 
 const FOLDER = fileURLToPath(new URL('../../node_modules/.cache/millrace-test-films', import.meta.url));
 
-/** Makes those that are not there yet. */
+/** Makes the missing films. */
 export async function makeFilms(): Promise<void> {
   mkdirSync(FOLDER, { recursive: true });
   await Promise.all(FILMS.filter((options) => !existsSync(pathOf(options))).map(make));

@@ -18,7 +18,7 @@ export interface ServerSettings {
   /** Host names of the virtual host `default`. */
   readonly hostNames?: readonly string[];
   readonly accessToken?: string;
-  /** Origins whose pages may use the API; without it those of the server's defaults, which are none here. */
+  /** Origins whose pages may use the API; without it the server's default, which is none here. */
   readonly apiOrigins?: readonly string[];
   /** `Token` elements of `AccessTokens`. */
   readonly accessTokens?: string;
@@ -60,7 +60,7 @@ export interface ServerSettings {
   readonly mediaOptions?: string;
   /** Inside the application, behind its publishers. */
   readonly application?: string;
-  /** WebRTC too, in and out, on the port of HTTP. What is inside the elements of the application. */
+  /** WebRTC too, in and out, on the port of HTTP. The elements inside the application. */
   readonly webrtc?: {
     readonly publisher?: string;
     readonly provider?: string;
@@ -71,7 +71,7 @@ export interface ServerSettings {
   readonly ovtPort?: number;
   /** The same with TLS, by the certificate of the virtual host. */
   readonly ovtTlsPort?: number;
-  /** Authority that origins with TLS are verified by. */
+  /** Authority that verifies origins with TLS. */
   readonly ovtCa?: string;
   /** Ports of SRT, in and out, and options of both listeners. Without it there is no SRT. */
   readonly srt?: { readonly ingest: number; readonly egress: number; readonly options?: Readonly<Record<string, string>> };
@@ -79,7 +79,7 @@ export interface ServerSettings {
 
 export const ACCESS_TOKEN = 'test:token';
 
-/** One virtual host `default` with one application `app` that passes everything through. */
+/** One virtual host `default` with one application `app` that bypasses everything. */
 export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): string {
   const chunk = settings.chunkDuration ?? 0.5;
   const names = (settings.hostNames ?? ['*']).map((name) => `<Name>${name}</Name>`).join('');

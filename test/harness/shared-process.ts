@@ -1,10 +1,10 @@
 /**
- * Runs around each file of those that share a process. What a file leaves changed fails that file, which it names, and is put right: a faked timer
- * would make hundreds of files behind it wait for ever.
+ * Runs around each file of a shared process. A file that leaves the process changed fails, with its name, and the change is undone: a faked
+ * timer would make hundreds of later files wait for ever.
  */
 import { afterAll, vi } from 'vitest';
 
-/** What the process was like before its first file. */
+/** The state of the process before its first file. */
 interface Before {
   readonly globals: Readonly<Record<string, unknown>>;
   readonly now: () => number;

@@ -20,7 +20,7 @@ export interface ShippedServer {
   readonly ports: Readonly<Record<(typeof NAMES)[number], number>>;
   readonly token: string;
   readonly state: string;
-  /** The file that it runs on. */
+  /** Its configuration file. */
   readonly config: string;
 }
 

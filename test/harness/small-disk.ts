@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, statfsSync } from 'node:fs';
 import { onTestFinished } from 'vitest';
 
-/** A tmpfs of so many MiB that goes with the test; null where none can be mounted. */
+/** A tmpfs of this many MiB that ends with the test; null if none can be mounted. */
 export function smallDisk(at: string, size = 20): string | null {
   mkdirSync(at, { recursive: true });
   try {
@@ -16,8 +16,8 @@ export function smallDisk(at: string, size = 20): string | null {
 }
 
 /**
- * Lets nothing be written below `at` any more, also where files are open; null where that cannot be had. What it returns lets it be
- * written again; the end of the test does as well.
+ * Forbids writing below `at`, even to open files; null if that is impossible. The returned function allows writing again; the end of the
+ * test does as well.
  */
 export function readOnly(at: string): (() => void) | null {
   const mount = (...args: string[]): void => void execFileSync('mount', [...args, at], { stdio: 'ignore' });

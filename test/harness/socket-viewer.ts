@@ -28,7 +28,7 @@ function askForOffer(url: string): Promise<{ socket: WebSocket; offer: Offer } |
   return promise;
 }
 
-/** Whoever made it closes it. */
+/** Its creator closes it. */
 export class SocketViewer extends WebrtcViewer {
   /** RTP timestamps of received keyframes: those with parameter sets. */
   readonly keyframes: number[] = [];

@@ -2,7 +2,7 @@
 import { requireProgram } from '../../scripts/ensure-tools.ts';
 import { Child } from './child.ts';
 
-/** Begins at once; whoever began it ends it. */
+/** Begins at once; the caller ends it. */
 export function encodeSrt(url: string): Child {
   const input = ['-re', '-f', 'lavfi', '-i', 'testsrc2=size=320x180:rate=30'];
   const codec = ['-c:v', 'libx264', '-preset', 'ultrafast', '-g', '30', '-pix_fmt', 'yuv420p'];

@@ -1,4 +1,4 @@
-/** Reads what a page that plays HLS shows of subtitles, and when. */
+/** Reads which subtitles a page that plays HLS shows, and when. */
 
 import { parseMediaPlaylist } from '../support/playlist/media-playlist.ts';
 import type { HlsPlayer } from './browser.ts';

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** Whoever starts it stops it. */
+/** Its creator stops it. */
 export class SwitchingProxy {
   /** Requests that each server has got, in their order. */
   readonly requests: number[];

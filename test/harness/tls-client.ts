@@ -41,7 +41,7 @@ export class TlsSignalling {
   }
 }
 
-/** Calls `localhost`. Whoever made it closes it. */
+/** Calls `localhost`. Its creator closes it. */
 export class TlsClient {
   readonly #port: number;
   readonly #ca: string;

@@ -20,7 +20,7 @@ export async function fetchText(
   return text;
 }
 
-/** Begins a session: asks for the multivariant playlist and resolves what it names. */
+/** Begins a session: requests the multivariant playlist and resolves its URIs. */
 export async function openSession(multivariantUrl: string, headers: Readonly<Record<string, string>> = {}): Promise<MediaPlaylists> {
   const text = await fetchText(multivariantUrl, undefined, headers);
   const lines = text.split('\n').map((line) => line.trim());

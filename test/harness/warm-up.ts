@@ -1,6 +1,6 @@
 /**
- * What vitest does once before end-to-end tests: a server starts and stops, so that those of the tests find its compiled code, and the films that
- * most encoders send are made.
+ * Runs once before the end-to-end tests: a server starts and stops, so that the servers of the tests find its compiled code, and the films
+ * that most encoders send are made.
  */
 import { makeFilms } from './sent-films.ts';
 import { startServer } from './server.ts';

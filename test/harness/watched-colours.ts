@@ -1,4 +1,4 @@
-/** What ffmpeg sees of a stream whose pictures have one colour each. */
+/** ffmpeg's view of a stream whose frames have one colour each. */
 import { requireProgram } from '../../scripts/ensure-tools.ts';
 import { Child } from './child.ts';
 import { until } from './poll.ts';
@@ -27,7 +27,7 @@ const COLOURS: Readonly<Record<string, readonly [y: number, u: number, v: number
 };
 const DEADLINE_MS = 30_000;
 
-/** ffmpeg that follows a stream. Whoever made it ends it with `stop` or `kill`. */
+/** ffmpeg that follows a stream. Its creator ends it with `stop` or `kill`. */
 export class ColourWatch {
   readonly #child: Child;
   readonly #url: string;
@@ -39,7 +39,7 @@ export class ColourWatch {
     this.#child = new Child(requireProgram('ffmpeg'), ['-v', 'info', '-nostdin', '-nostats', '-copyts', '-i', url, ...output]);
   }
 
-  /** The pictures seen so far. */
+  /** The frames seen so far. */
   get pictures(): WatchedPicture[] {
     return this.#lines.flatMap((line) => {
       const [, at, mean] = /showinfo.*pts_time:\s*([\d.]+).*mean:\[([\d ]+)\]/.exec(line) ?? [];
@@ -52,7 +52,7 @@ export class ColourWatch {
     return this.#lines.filter((line) => /error|invalid|non-monoton|corrupt/i.test(line)).join('\n');
   }
 
-  /** Waits until these are the shots that have been seen, and of the last one so many seconds. */
+  /** Waits until exactly these shots have been seen, and this many seconds of the last shot. */
   async sees(colours: readonly string[], seconds = 1): Promise<void> {
     await until(
       `${seconds} s of ${colours.at(-1)} in ${this.#url}`,
@@ -67,7 +67,7 @@ export class ColourWatch {
     );
   }
 
-  /** Waits for the end, or for so many seconds from the first picture on. Throws when ffmpeg fails. */
+  /** Waits for the end, or for this many seconds from the first frame on. Throws if ffmpeg fails. */
   async has(seconds: number): Promise<void> {
     const [ended] = await until(
       `${seconds} s of ${this.#url}`,
@@ -96,7 +96,7 @@ export class ColourWatch {
   }
 }
 
-/** Follows `url` for so many seconds of media from the first picture on, or to its end; the rest of what ffmpeg says is `errors`. */
+/** Follows `url` for this many seconds of media from the first frame on, or to its end; `errors` is the rest of ffmpeg's output. */
 export async function watchColours(url: string, seconds: number): Promise<{ pictures: WatchedPicture[]; errors: string }> {
   const watch = new ColourWatch(url);
   try {

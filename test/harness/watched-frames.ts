@@ -34,7 +34,7 @@ export async function watchFrames(page: Page): Promise<void> {
   await page.evaluate(WATCH);
 }
 
-/** What it has shown since. */
+/** The frames shown since. */
 export async function framesOf(page: Page): Promise<readonly WatchedFrame[]> {
   return await page.evaluate('window.watched');
 }

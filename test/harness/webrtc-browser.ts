@@ -25,7 +25,7 @@ export interface PeerState {
   readonly connection: string;
   /** Protocol of the pair in use. */
   readonly pair: 'udp' | 'tcp' | null;
-  /** Address of ours in it. */
+  /** Address of this machine in it. */
   readonly server: string | null;
   /** How the page reaches the TURN relay; null without one. */
   readonly relay: string | null;
@@ -98,7 +98,7 @@ export class WebrtcPage {
     await this.page.evaluate(`publishOven(${JSON.stringify(url)})`);
   }
 
-  /** Counters of what the page sends. */
+  /** Counters of the page's sent media. */
   async sent(): Promise<OutboundStats[]> {
     return await this.page.evaluate('sent()');
   }
@@ -108,7 +108,7 @@ export class WebrtcPage {
     await this.page.evaluate(`playOven(${JSON.stringify(url)}, ${parseStream})`);
   }
 
-  /** What OvenPlayer has told of the SEI in the frames so far. */
+  /** OvenPlayer's reports of the SEI in the frames so far. */
   async metadata(): Promise<Record<string, unknown>[]> {
     return await this.page.evaluate('state.metadata');
   }
@@ -144,7 +144,7 @@ export class WebrtcPage {
   }
 }
 
-/** Whoever made it closes it. */
+/** Its creator closes it. */
 export class WebrtcBrowser {
   readonly #browser: PageBrowser;
 

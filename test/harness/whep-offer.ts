@@ -1,4 +1,4 @@
-/** What libdatachannel, a WebRTC stack that is neither ours nor a browser's, offers to receive. */
+/** The offer of libdatachannel, a WebRTC stack that is neither ours nor a browser's, to receive. */
 import { PeerConnection, Video } from 'node-datachannel';
 import { until } from './poll.ts';
 
@@ -12,7 +12,7 @@ export interface WhepOffer {
   readonly close: () => void;
 }
 
-/** An offer with its candidates, for H.264 alone. Whoever asked for it closes it. */
+/** An offer with its candidates, for H.264 alone. The caller closes it. */
 export async function whepOffer(): Promise<WhepOffer> {
   let received = 0;
   const peer = new PeerConnection('player', { iceServers: [] });
@@ -29,7 +29,7 @@ export async function whepOffer(): Promise<WhepOffer> {
     received: () => received,
     accept: (answer) => peer.setRemoteDescription(answer, 'answer'),
     close: () => {
-      // It ends when nobody holds it.
+      // It ends when it is garbage-collected.
       track.close();
       peer.close();
     },

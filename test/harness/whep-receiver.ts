@@ -7,10 +7,10 @@ const CONNECT_DEADLINE_MS = 15_000;
 const MIN_RTCP = 192;
 const MAX_RTCP = 223;
 
-/** Whoever opens it closes it. */
+/** The caller of `open` closes it. */
 export class WhepReceiver {
   readonly #peer: PeerConnection;
-  /** Ends when nobody holds it. */
+  /** Ends when it is garbage-collected. */
   readonly #track: Track;
 
   private constructor(peer: PeerConnection, track: Track) {

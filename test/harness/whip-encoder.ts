@@ -28,7 +28,7 @@ const AUDIO_TYPE = 111;
 const NUMBERS = { video: 1001, audio: 2002 } as const;
 const CONNECT_DEADLINE_MS = 15_000;
 
-/** Whoever opens it closes it. */
+/** The caller of `open` closes it. */
 export class WhipEncoder {
   /** Status of the answer. */
   readonly status: number;
@@ -104,7 +104,7 @@ export async function publishWhip({ url, bFrames = 0, fps = 30, codec = 'H264', 
   return new WhipEncoder({ status: response.status, location, peer, sockets, ffmpeg });
 }
 
-/** A port whose RTP and RTCP goes out over a track. */
+/** A port whose RTP and RTCP are sent over a track. */
 async function relay(track: Track): Promise<Socket> {
   const socket = createSocket('udp4');
   socket.on('message', (packet) => {

@@ -7,7 +7,7 @@ const NON_ASCII = /[^\u0000-\u007f]/;
 const NON_ASCII_ALL = /[^\u0000-\u007f]/g;
 
 const KEY_TEXTS = new Map<string, string>();
-/** Clients name some keys themselves: no further and no longer ones are remembered. */
+/** Clients choose some keys: this bounds the number and length of remembered keys. */
 const MAX_KEYS = 1000;
 const MAX_KEY_LENGTH = 64;
 

@@ -139,7 +139,7 @@ class Reader {
     return value;
   }
 
-  /** `complaint` is what a string without an end is reported as. */
+  /** `complaint` is the error text for an unterminated string. */
   #string(complaint: string): string {
     const start = this.#at;
     let text = '';
@@ -171,7 +171,7 @@ class Reader {
     return escaped;
   }
 
-  /** One `\uXXXX`, or the two of a surrogate pair. */
+  /** One `\uXXXX`, or both of a surrogate pair. */
   #unicodeEscape(start: number, at: number): string {
     const first = this.#hexUnit(start, at);
     if (first < 0xd800 || first > 0xdfff) return String.fromCharCode(first);

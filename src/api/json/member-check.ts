@@ -40,7 +40,7 @@ function fits(value: unknown, schema: TSchema): boolean {
   }
 }
 
-/** The texts of which a member must be one; null where it may be something else. */
+/** The permitted texts of a member; null if other types are allowed. */
 function wordsOf(schema: TSchema): readonly unknown[] | null {
   const choices = schema['anyOf'] as readonly TSchema[] | undefined;
   return choices === undefined ? null : choices.map((choice) => choice['const'] as unknown);

@@ -1,4 +1,4 @@
-/** Somebody who follows the server live: one answer that does not end, as server-sent events. */
+/** A client that follows the server live: one endless response of server-sent events. */
 import type { FollowedBoard } from './followed-board.ts';
 
 /** Text of one write, characters: so much may wait in the server for a follower that does not read. */
@@ -68,7 +68,7 @@ export class Follower<N extends { readonly type: string }> {
     return this.#wroteAt;
   }
 
-  /** Writes what there is, unless the last write is still under way. */
+  /** Writes the pending events, unless the last write is still under way. */
   pump(now: () => number): void {
     if (this.#isWriting || this.#closed) return;
     const text = this.#text + this.#take();

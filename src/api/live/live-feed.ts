@@ -19,7 +19,7 @@ const TIMES = {
   beat: 15_000,
   /** For a write to leave. */
   stall: 30_000,
-  /** How often the two above are looked at. */
+  /** Interval of checking both. */
   sweep: 2500,
 };
 
@@ -40,7 +40,7 @@ export interface LiveAnswer extends FollowerSink {
 
 /**
  * Wakes its followers at most once in 50 ms, and does nothing without followers. A client that reads nothing for half a minute is
- * disconnected. One for the server, which closes it.
+ * disconnected. The server has one, and closes it.
  */
 export class LiveFeed<N extends { readonly type: string }, B extends FollowedBoard<N> = FollowedBoard<N>> {
   /** Number of clients that found no room. */
@@ -113,7 +113,9 @@ export class LiveFeed<N extends { readonly type: string }, B extends FollowedBoa
     follower.pump(now);
   }
 
-  /** Ends all answers; new ones are ended at once. Resolves when they have left, after half a second at the latest. Idempotent. */
+  /**
+   * Ends all responses; new ones are ended at once. Resolves when the clients have left, after half a second at the latest. Idempotent.
+   */
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
@@ -169,7 +171,7 @@ export class LiveFeed<N extends { readonly type: string }, B extends FollowedBoa
 
 const now = (): number => performance.now();
 
-/** Tells what happens (`GET /v1/events`). */
+/** Serves the events (`GET /v1/events`). */
 export type EventFeed = LiveFeed<Notice, NoticeBoard>;
 /** Follows the log (`GET /v2/logs`). */
 export type LogFeed = LiveFeed<LogLine, LogTail>;

@@ -97,7 +97,7 @@ async function remove(request: AppRequest, { list, noun }: ListWords) {
     const present = keysIn(echo, list);
     const left = present.filter((each) => nameIn(each) !== name);
     if (left.length === present.length) throw new ApiError('KEY_NOT_FOUND', noun, name);
-    // An empty list goes on protecting the application.
+    // An empty list keeps protecting the application.
     return { ...echo, [list]: left };
   });
   await changed(changing, { vhost: vhost.name, app: app.name, failed: 'KEY_NOT_SAVED' });

@@ -13,7 +13,7 @@ import { changed, refusal, requireArray, requireObject, requireWritable } from '
 import type { Route } from '../route.ts';
 import { ApplicationAnswer } from '../schemas.ts';
 
-/** Members that PATCH refuses, in the order they are looked for. */
+/** Members that PATCH refuses, in the order of the checks. */
 const FIXED_MEMBERS = ['name', 'dynamic', 'outputProfiles'] as const;
 
 /** Applications of a virtual host. All but reading is refused where a configuration file declares the virtual host. */

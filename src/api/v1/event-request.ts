@@ -10,7 +10,7 @@ import { ApiError } from '../errors.ts';
 import { isJsonObject, memberOf, textIn } from '../json/json-value.ts';
 import { refuseMembers } from '../json/member-check.ts';
 
-/** An event with its wish to go before what waits. */
+/** An event that asks to be sent before waiting events. */
 export interface EventWish {
   readonly event: SourceEvent;
   readonly urgent: boolean;
@@ -18,7 +18,7 @@ export interface EventWish {
 
 const MAX_UINT32 = 2 ** 32 - 1;
 const TICKS_PER_MS = 90;
-/** ms: a splice tells its duration in 33 bits of 90 kHz. */
+/** ms: the duration of a splice has 33 bits of 90 kHz. */
 const MAX_SPLICE_DURATION = Math.floor((2 ** 33 - 1) / TICKS_PER_MS);
 const TARGETS: Readonly<Record<string, EventTarget>> = { video: 'video', audio: 'audio', event: 'all' };
 
@@ -58,7 +58,7 @@ export function eventWish(body: unknown): EventWish {
   return { event: { format: data.format, target, data: data.bytes, at: null }, urgent: memberOf(body, 'urgent') === true };
 }
 
-/** Members other than those that have texts of their own. */
+/** Members other than those with texts of their own. */
 function strangersIn(body: unknown): Record<string, unknown> {
   if (!isJsonObject(body)) return {};
   return Object.fromEntries(Object.entries(body).filter(([name]) => name !== 'eventFormat' && name !== 'events' && name !== 'eventType'));

@@ -8,7 +8,7 @@ import type { Route } from '../route.ts';
 const GROUPS: readonly NoticeGroup[] = [...new Set(Object.values(NOTICE_TYPES))];
 /** Messages about the connection itself. */
 const OWN_TYPES = ['hello', 'gap', 'end'] as const;
-/** As many as are kept. */
+/** The size of the ring. */
 const MAX_BACK = 4096;
 const Count = Type.Integer({ minimum: 0 });
 const text = (description: string) => Type.Optional(Type.String({ description }));

@@ -77,7 +77,7 @@ function definitionIn(body: unknown) {
   }
 }
 
-/** With those of its files. Throws `missing` for an application that has no multiplex channels. */
+/** Including those of its files. Throws `missing` for an application without multiplex channels. */
 async function channelsOf({ control, app }: AppRequest, missing: ErrorCode): Promise<ApplicationChannels> {
   const channels = control.multiplex.of(app);
   if (channels === null) throw causedBy(new ApiError(missing), new Error(`the application '${app.name}' has no Providers/Multiplex`));
@@ -98,7 +98,7 @@ async function channelOf(
   return { channels, channel };
 }
 
-/** The contract has no words for why: they are in the log, but for what the client can mend. */
+/** The contract has no words for the reason: it is in the log, and in the response if the client can correct it. */
 async function durable(change: Promise<void>, failed: ErrorCode): Promise<void> {
   try {
     await change;

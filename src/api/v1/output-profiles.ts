@@ -157,7 +157,7 @@ function indexOfNamed(profiles: readonly unknown[], { vhost, app, parameter }: A
   return index;
 }
 
-/** Checks the members this endpoint insists on. */
+/** Checks the members that this endpoint requires. */
 function requireProfile(candidate: unknown): void {
   const name = memberOf(candidate, 'name');
   const outputStreamName = memberOf(candidate, 'outputStreamName');

@@ -45,7 +45,7 @@ function drainRoute(action: 'drain' | 'resume', active: boolean, summary: string
   };
 }
 
-/** How the server is reached, for those who make addresses for people. */
+/** The server's addresses, for programs that show URLs to people. */
 export const serverRoutes: readonly Route[] = [
   {
     method: 'GET',

@@ -17,7 +17,7 @@ import { PullRequest, StreamInformation } from '../schemas.ts';
 const COLLECTION = '/v1/vhosts/{vhost}/apps/{app}/streams';
 const ITEM = `${COLLECTION}/{stream}`;
 
-/** Inbound streams of an application, pulled ones that wait for their source included. */
+/** Inbound streams of an application, including pulled streams that wait for their source. */
 export const streamRoutes: readonly Route[] = [
   {
     method: 'GET',
@@ -66,7 +66,7 @@ function information(request: AppRequest): Answer {
   return ok(waitingStreamInformation(waitingStream(request, 'APP_OR_STREAM_NOT_FOUND'), { masked }));
 }
 
-/** One that waits until it can return: it exists until it is deleted. Throws `missing` when there is none. */
+/** A pulled stream that waits for its return: it exists until it is deleted. Throws `missing` if there is none. */
 function waitingStream({ control, vhost, app, parameter }: AppRequest, missing: ErrorCode): WaitingStream {
   const name = parameter('stream');
   const waiting = control.waitingStreams(app).find((stream) => stream.name === name);

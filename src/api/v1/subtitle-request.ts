@@ -8,7 +8,7 @@ import { refuseMembers } from '../json/member-check.ts';
 
 const FORMAT = 'webvtt';
 const DEFAULT_DURATION_MS = 1000;
-/** Cues of one request: as many as a stream takes at once. */
+/** Limit of cues in one request: as many as a stream accepts at once. */
 const MAX_CUES = 1000;
 
 const CUE = Type.Object({

@@ -11,7 +11,7 @@ export interface TaskErrors {
   readonly notSaved: ErrorCode;
 }
 
-/** Awaits a change of the task `id` and throws the API error for what was refused. */
+/** Awaits a change of the task `id` and throws the API error for its refusal. */
 export async function carriedOut<T>(change: Promise<T>, id: string, errors: TaskErrors): Promise<T> {
   try {
     return await change;

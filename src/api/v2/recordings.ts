@@ -170,7 +170,7 @@ function playlistAnswer(text: string | null): Answer {
   return { status: 200, body: text, type: TYPES.playlist };
 }
 
-/** Until when the URLs of an answer are good: as long as the token, or a while for who has authenticated. Throws for a bad token. */
+/** When the URLs of a response expire: with the token, or after a while for an authenticated client. Throws for an invalid token. */
 function admitted(request: AppRequest, scope: string): number {
   const token = request.query('token');
   if (token === undefined) return expiryOf(request);

@@ -26,7 +26,7 @@ const ViewerSchema = Type.Object(
   { additionalProperties: false },
 );
 
-/** Viewers of an inbound stream, from whichever of its outputs. */
+/** Viewers of an inbound stream, of any of its outputs. */
 export const viewerRoutes: readonly Route[] = [
   {
     method: 'GET',

@@ -52,7 +52,7 @@ export const srtReachRoutes: readonly Route[] = [
 
 async function reach({ server, query, mayWrite }: Request): Promise<Answer> {
   const host = query('host') ?? '';
-  // Whoever may write can have any address called: by a push.
+  // A client that may write can cause calls to any address anyway: by a push.
   if (host !== '' && !mayWrite) throw new ApiError('MEMBER_INVALID', 'host', 'left out with a token that may only read');
   if (host.length > MAX_HOST_LENGTH) throw new ApiError('MEMBER_INVALID', 'host', `at most ${MAX_HOST_LENGTH} characters`);
   const { providers, publishers } = server.listeners;
@@ -80,7 +80,7 @@ async function tryOne(
   return { address, answered: ms !== null, direction, port, ...(ms !== null && { roundTripMs: Number(ms.toFixed(1)) }), way };
 }
 
-/** Throws `ApiError` for a name that nobody knows. */
+/** Throws `ApiError` for an unresolvable name. */
 async function addressesOf(host: string): Promise<readonly string[]> {
   const name = host.replace(/^\[(.*)\]$/, '$1');
   const found = await Promise.race([

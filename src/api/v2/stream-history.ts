@@ -1,4 +1,4 @@
-/** What a stream did before somebody looked at it. An extension of Millrace. */
+/** The recent past of a stream. An extension of Millrace. */
 import { SAMPLE_MS } from '../../monitoring/figure-history.ts';
 import { formatTimestamp } from '../../util/timestamp.ts';
 import { Type } from '../../util/typebox.ts';

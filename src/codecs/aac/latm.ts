@@ -39,8 +39,8 @@ export class LatmReader {
   }
 
   /**
-   * The raw AAC frames of an element, each in its own buffer; none before the first configuration. Throws `LATM` for
-   * several programs or layers and for configurations of other codecs than AAC.
+   * The raw AAC frames of an element, each in its own buffer; none before the first configuration. Throws `LATM` for several programs or
+   * layers and for configurations of other codecs than AAC.
    */
   read(element: Uint8Array): Uint8Array[] {
     const reader = new BitReader(element);

@@ -4,7 +4,7 @@ import { hashKey, isKeyHash, keyFault, MAX_KEY_LENGTH, MIN_KEY_LENGTH, makeSalt 
 import { timeOf } from '../../util/time-text.ts';
 import { type Fail, finishing, firstDuplicate, list, name, object, optional, text } from './field.ts';
 
-/** Bounded because each key may have a salt of its own, for which a presented key is hashed. */
+/** Bounded because each key may have its own salt, with which a presented key is hashed. */
 export const MAX_ACCESS_KEYS = 100;
 /** Of all keys that are given in the clear while this process runs. */
 let salt = makeSalt();
@@ -47,7 +47,7 @@ function checkKey(value: KeyFinish, fail: Fail): void {
   if (streams !== undefined && (streams === '' || streams.length > MAX_PATTERN_LENGTH))
     fail(`key '${title}': streams must have 1 to ${MAX_PATTERN_LENGTH} characters`, 'streams');
   if (key === undefined || fault !== undefined) return;
-  // From here on nobody has the key itself.
+  // From here on the key itself is gone.
   value.hash = hashKey(key, salt);
   delete value.key;
 }

@@ -1,4 +1,4 @@
-/** Access control of a virtual host: who has to show a signed URL, or is asked about. */
+/** Access control of a virtual host: signed URLs and admission webhooks. */
 import type { Static } from '@sinclair/typebox';
 import { type Fail, finishing, integer, object, text, words } from './field.ts';
 
@@ -9,7 +9,7 @@ const PUBLISHERS: readonly string[] = ['webrtc', 'llhls', 'hls', 'thumbnail', 's
 const SAME: Readonly<Record<string, string>> = { hlsv3: 'hls' };
 /** Publishers of earlier versions of the reference: nothing is served by them, so nothing stays open. */
 const GONE: readonly string[] = ['dash', 'lldash'];
-/** Names that cannot be protected and must not be believed safe. */
+/** Names that cannot be protected and must not seem protected. */
 const OPEN_WAYS: Readonly<Record<string, string>> = {
   ovt: 'OVT carries no signed URL: let its port be reached by edges only',
   mpegts: 'MPEG-TS has no URL: let its port be reached by encoders only',
@@ -52,7 +52,7 @@ interface PolicyFinish {
   readonly secretKey: string;
 }
 
-/** As keys stand in a query. The server has parameters of its own. */
+/** Allowed keys in a query. Some parameters are the server's. */
 const QUERY_KEY = /^[\w.~-]+$/;
 const OWN_KEYS: readonly string[] = ['session', 'direction', 'transport', 'format', 'stream_key'];
 
@@ -74,7 +74,7 @@ export const SignedPolicySchema = object(
       }
       if (value.policyQueryKeyName.toLowerCase() === value.signatureQueryKeyName.toLowerCase())
         fail('signedPolicy.signatureQueryKeyName must not be policyQueryKeyName', 'signatureQueryKeyName');
-      // Anybody could sign.
+      // Any client could sign.
       if (value.secretKey === '') fail('signedPolicy.secretKey must not be empty', 'secretKey');
     }),
   },
@@ -87,7 +87,7 @@ interface WebhooksFinish {
   readonly enables: { readonly providers: readonly string[]; readonly publishers: readonly string[] };
 }
 
-/** Nobody at a player or an encoder waits longer. */
+/** A player or an encoder waits no longer. */
 export const MAX_WEBHOOK_TIMEOUT_MS = 10_000;
 
 /** `<AdmissionWebhooks>`. */

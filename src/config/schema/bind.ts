@@ -196,7 +196,7 @@ const mpegtsMembers = {
   threadPerSocket,
 };
 
-/** `<Bind>`: every listener of the server. What is absent listens nowhere. */
+/** `<Bind>`: every listener of the server. Absent services do not listen. */
 export const BindSchema = object('Listeners', {
   managers: object('Management', { api: optional(BindApiSchema), metrics: optional(BindMetricsSchema) }, { default: {} }),
   providers: object(

@@ -46,7 +46,7 @@ export type BypassIfMatchConfig = Static<typeof BypassIfMatchSchema>;
 const MAX_BITRATE = 1_000_000_000;
 /** The side of the largest frame that encoders take. */
 const MAX_SIDE = 16_384;
-/** Beyond this repeated frames are all that a stream would consist of. */
+/** Beyond this a stream would consist of repeated frames only. */
 const MAX_FRAMERATE = 1000;
 const MAX_THREADS = 64;
 

@@ -13,7 +13,7 @@ export type Fail = (message: string, key?: string) => void;
 export interface Idle {
   /** What happens instead, in a few words. */
   readonly why: string;
-  /** Not supported yet: the text says what is missing. Absent: fully supported. */
+  /** Not supported yet: the text names the missing part. Absent: fully supported. */
   readonly unbuilt?: boolean;
   /** The value that asks for nothing; default: the default of the member. */
   readonly quiet?: unknown;
@@ -29,7 +29,7 @@ export interface FieldNotes {
   readonly attribute?: string;
   /** Further keys accepted in JSON (and, by the naming rule, in XML). */
   readonly aliases?: readonly string[];
-  /** A list that has a container element of its own: the key of the items inside it. */
+  /** A list with a container element: the key of the items inside it. */
   readonly flatten?: string;
   readonly kind?: LeafKind;
   /** Conversion of a text, if it is more than text. */
@@ -171,7 +171,7 @@ export function list<T extends TSchema>(description: string, items: T, options: 
 
 type Members = Parameters<typeof Type.Object>[0];
 
-/** An object. With `default: {}` an absent one is read as if it were empty. */
+/** An object. With `default: {}` an absent object is read as if it were empty. */
 export function object<T extends Members>(description: string, members: T, options: FieldOptions<Record<string, never>> = {}) {
   return Type.Object(members, { additionalProperties: false, ...split(description, { ...options }) });
 }

@@ -5,12 +5,12 @@ import { boolean, integer, list, needless, object, optional, path, REFUSED, real
 
 /** Member `maxConnection` of publishers whose sessions are opened by the main thread, which counts them. */
 export const maxConnection = integer('Viewers that the application may have at a time; 0 means no limit', { default: 0 });
-/** That of all others that have it in the reference server. */
+/** The value of all other options that have it in the reference server. */
 export const unbuiltMaxConnection = integer(`Most viewers at a time; 0 means no limit: ${REFUSED}`, { default: 0 });
 /** Member `createDefaultPlaylist` of the publishers that can make a playlist of their own. */
 export const createDefaultPlaylist = boolean('Makes a playlist even when the output profile declares none', { default: true });
 
-/** `<DVR>` of an HLS publisher: segments go to files when they leave memory. Nothing of them outlives the stream. */
+/** `<DVR>` of an HLS publisher: segments go to files when they leave memory. The files are deleted with the stream. */
 const DvrSchema = object(
   'Lets viewers rewind',
   {

@@ -63,7 +63,7 @@ const ManagersApiSchema = object(
   { xml: 'API', default: {}, finish: finishing<ApiFinish>(distinctTokens) },
 );
 
-/** Of two equal tokens nobody could tell whose right counts. No text shows one. */
+/** With two equal tokens it would be unclear whose rights count. No error text shows a token. */
 function distinctTokens({ accessToken, accessTokens = [] }: ApiFinish, fail: Fail): void {
   if (tokenDigest(accessToken) === null) fail(`AccessToken ${TOKEN_RULE}`, 'accessToken');
   const names = new Set<string>();
@@ -104,7 +104,7 @@ interface ManagersFinish {
   readonly metrics: { readonly accessToken: string };
 }
 
-/** As `distinctTokens`, of the token that is good for less. */
+/** Like `distinctTokens`, for the token with fewer rights. */
 function distinctMetricsToken({ api, metrics: { accessToken } }: ManagersFinish, fail: Fail): void {
   if (accessToken === '') return;
   if (tokenDigest(accessToken) === null) fail(`AccessToken of Managers/Metrics ${TOKEN_RULE}`, 'metrics');

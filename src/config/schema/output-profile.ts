@@ -23,7 +23,7 @@ function streamNameRules(name: string, fail: Fail): void {
     fail(`Unknown macro in outputProfile.outputStreamName: ${macro} (expected: ${ORIGIN_NAME})`, 'outputStreamName');
   else if (/[/:?#\s]/.test(literal)) fail('outputProfile.outputStreamName must not contain / : ? # or blanks', 'outputStreamName');
   else {
-    // Whatever the name of the input is, it can be addressed.
+    // It can be addressed whatever the name of the input.
     const fault = nameFault(name.replaceAll(ORIGIN_NAME, 'a'));
     if (fault !== undefined) fail(`outputProfile.outputStreamName ${fault.text}`, 'outputStreamName');
   }
@@ -110,5 +110,5 @@ export const OutputProfilesSchema = object(
     }),
   },
 );
-/** The typed form of `<OutputProfiles>`; without a profile nobody can watch the streams of the application. */
+/** The typed form of `<OutputProfiles>`; without a profile the streams of the application cannot be watched. */
 export type OutputProfilesConfig = Static<typeof OutputProfilesSchema>;

@@ -1,4 +1,4 @@
-/** What brings streams into an application. A provider whose object is present, even empty, is enabled. */
+/** The providers of an application. A provider whose object is present, even empty, is enabled. */
 import type { Static } from '@sinclair/typebox';
 import { AddressSet } from '../../util/address-set.ts';
 import { CrossDomainsSchema } from './cross-domains.ts';
@@ -44,7 +44,7 @@ const common = {
 const silence = (milliseconds: number) =>
   integer('Ends the stream after this long without audio and video, ms; 0 waits forever', { default: milliseconds, minimum: 0 });
 
-/** Encoders that are cut off come back and want their name. */
+/** Encoders that are cut off return and need their name. */
 const ENCODER_SILENCE_MS = 10_000;
 /** Browsers send nothing while a page has both tracks muted; so long may their ICE be silent, too. */
 const BROWSER_SILENCE_MS = 30_000;
@@ -216,7 +216,7 @@ export type FileProviderConfig = Static<typeof FileProviderSchema>;
 const pulled = (description: string, type: string, xml: string, notes = {}) =>
   object(description, noSilence, { xml, ...noSilenceRules(type), ...notes });
 
-/** Everything that may bring a stream in. */
+/** All providers of streams. */
 const ProvidersSchema = object('Sources of streams; a listed provider is enabled', {
   ovt: optional(pulled('Pulls streams from another origin over OVT', 'Ovt', 'OVT')),
   rtmp: optional(RtmpProviderSchema),

@@ -1,4 +1,4 @@
-/** What serves the streams of an application. A publisher whose object is present, even empty, is enabled. */
+/** The publishers of an application. A publisher whose object is present, even empty, is enabled. */
 import type { Static } from '@sinclair/typebox';
 import { CrossDomainsSchema } from './cross-domains.ts';
 import { boolean, choice, finishing, integer, needless, object, optional, path, REFUSED, real, text, unbuilt } from './field.ts';

@@ -119,5 +119,5 @@ export const ServerSchema = object(
     }),
   },
 );
-/** The typed form of `<Server>`: all that the server starts with. */
+/** The typed form of `<Server>`: the settings of a start. */
 export type ServerConfig = Static<typeof ServerSchema>;

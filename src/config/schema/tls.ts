@@ -2,7 +2,7 @@
 import type { Static } from '@sinclair/typebox';
 import { object, optional, path } from './field.ts';
 
-/** `<TLS>`. Paths are those of the file they stand in; the files are read when ports open, not here. */
+/** `<TLS>`. Paths are relative to the file that contains them; the files are read when ports open, not here. */
 export const TlsSchema = object('Certificate for TLS ports', {
   certPath: path('Certificate file, PEM'),
   keyPath: path('Private key file, PEM'),

@@ -14,7 +14,7 @@ const HostSchema = object('Under which names it is reached', {
   names: hostNames,
   tls: optional(as(TlsSchema, 'Certificate for TLS ports', { xml: 'TLS' })),
 });
-/** The typed form of `<Host>`. A virtual host without one is found by no host name. */
+/** The typed form of `<Host>`. A virtual host without it has no host name. */
 export type HostConfig = Static<typeof HostSchema>;
 
 interface OriginFinish {

@@ -54,7 +54,7 @@ export function parseModEx(tag: Buffer, types: ExPacketTypes): { packetType: num
   return { packetType, nanoOffset, offset };
 }
 
-/** Splits what follows the ModEx chain into tracks. Throws `ProtocolError`. */
+/** Splits the data after the ModEx chain into tracks. Throws `ProtocolError`. */
 export function parseExTracks(tag: Buffer, head: { packetType: number; nanoOffset: number; offset: number }, types: ExPacketTypes): ExTag {
   const { packetType, nanoOffset, offset } = head;
   if (packetType !== types.multitrack) {

@@ -2,7 +2,7 @@
 import type { AudioCodec, VideoCodec } from '../../media/codec.ts';
 import { audioCodecOfMetadata, videoCodecOfMetadata } from './fourcc.ts';
 
-/** Field lookup of a decoded script object, whatever its encoding was. */
+/** Field lookup of a decoded script object of any encoding. */
 export type MetadataFields = ReadonlyMap<string, unknown>;
 
 /** Zero means not told. */
@@ -35,7 +35,7 @@ export interface FlvMetadata {
 
 const MAX_TRACK_ID = 255;
 
-/** Reads what is usable; fields of wrong types count as absent. Tracks of unsupported codecs are left out. */
+/** Reads the usable fields; fields of wrong types count as absent. Tracks of unsupported codecs are left out. */
 export function parseMetadata(fields: MetadataFields): FlvMetadata {
   const video = new Map<number, FlvVideoDescription>();
   const audio = new Map<number, FlvAudioDescription>();

@@ -14,7 +14,7 @@ export class BoxWriter {
     return this.#length;
   }
 
-  /** Forgets what was written; memory is kept. */
+  /** Discards the content; memory is kept. */
   reset(): void {
     this.#length = 0;
   }
@@ -101,7 +101,7 @@ export class BoxWriter {
     return this.#bytes.subarray(0, this.#length);
   }
 
-  /** A copy of what was written. */
+  /** A copy of the content. */
   copy(): Uint8Array {
     return this.#bytes.slice(0, this.#length);
   }

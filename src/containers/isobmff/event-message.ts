@@ -5,7 +5,7 @@ import type { BoxWriter } from './box-writer.ts';
 export const ID3_SCHEME = 'https://aomedia.org/emsg/ID3';
 const UNKNOWN_DURATION = 0xffff_ffff;
 
-/** One event; goes in front of the moof whose time range holds it. */
+/** One event; it precedes the moof whose time range holds it. */
 export interface EventMessage {
   readonly scheme: string;
   readonly timescale: number;

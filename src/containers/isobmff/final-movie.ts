@@ -49,7 +49,7 @@ export function shownMilliseconds(body: Uint8Array): number {
   for (const trak of readBoxes(body)) {
     if (trak.type !== 'trak') continue;
     const elst = required(trak.body, ['edts', 'elst']);
-    // An edit without media stands for the time before the track begins.
+    // An empty edit covers the time before the track begins.
     begin = Math.min(begin, u32(elst, ELST_MEDIA_TIME_AT) === EMPTY_EDIT ? u64(elst, ELST_DURATION_AT) : 0);
     end = Math.max(end, u64(required(trak.body, ['tkhd']), TKHD_DURATION_AT));
   }
@@ -64,7 +64,7 @@ function writeTrack(writer: BoxWriter, trak: Box, tables: SampleTables, movieTim
   const mediaTime = elst === null ? 0 : u64(elst, ELST_MEDIA_TIME_AT);
   const inMovie = (units: number): number => Math.round((units * movieTimescale) / timescale);
   const delay = inMovie(tables.startTime);
-  // A recording that was cut short may end with a frame that is shown after others that never came.
+  // A truncated recording may end with a frame that is presented after missing frames.
   const shown = Math.max(0, inMovie(tables.presentedEnd - mediaTime));
   const edits: Edit[] = delay > 0 ? [{ duration: delay, mediaTime: -1 }] : [];
   edits.push({ duration: shown, mediaTime });

@@ -29,7 +29,7 @@ export interface SampleDefaults {
   readonly flags: number;
 }
 
-/** What foreign files need; ours say everything in the fragment and count from its beginning. */
+/** Needed for foreign files; ours have everything in the fragment and count from its beginning. */
 export interface FragmentContext {
   /** Where moof begins in the file. */
   readonly position: number;

@@ -10,7 +10,7 @@ const TRACK_FLAGS = 0x07;
 const SELF_CONTAINED = 0x01;
 const FULL_VOLUME = 0x0100;
 
-/** One trak; times of its samples are told by the fragments that follow. */
+/** One trak; the times of its samples are in the fragments that follow. */
 export interface MovieTrack {
   readonly track: VideoTrack | AudioTrack;
   /** Id of the track inside the file, from 1. */
@@ -21,7 +21,7 @@ export interface MovieTrack {
   readonly editMediaTime?: number;
 }
 
-/** What concerns the movie and no single track; `timescale` is that of mvhd. */
+/** The movie's fields that belong to no single track; `timescale` is that of mvhd. */
 export interface MovieOptions {
   readonly timescale: number;
   /** Version 1 headers: durations of 64 bits, for files that may become longer than 13 hours at 90 kHz. */

@@ -20,7 +20,7 @@ beforeAll(() => {
   return () => rmSync(folder, { recursive: true, force: true });
 });
 
-/** Everything a moov tells; stops where a hostile one goes on for ever. */
+/** All fields of a moov; stops at endless hostile ones. */
 function walk(bytes: Uint8Array): number {
   let samples = 0;
   for (const { tables } of readMovie(bytes).tracks) {

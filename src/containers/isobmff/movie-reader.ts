@@ -1,4 +1,4 @@
-/** Reads moov (ISO/IEC 14496-12 §8.2): the tracks of a file that somebody else wrote. */
+/** Reads moov (ISO/IEC 14496-12 §8.2): the tracks of a foreign file. */
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { type Box, bodyView, findBox, readBoxes } from './box-reader.ts';
 import type { SampleDefaults } from './fragment-reader.ts';
@@ -9,7 +9,7 @@ const UNDETERMINED = 'und';
 /** A file has a handful of tracks. */
 const MAX_TRACKS = 64;
 
-/** A trak with video or audio, as its writer left it. `tables` place the samples that lie in no fragment. */
+/** A trak with video or audio, unchanged. `tables` place the samples outside of fragments. */
 export interface TrakBox {
   /** Number of the track inside the file. */
   readonly trackId: number;
@@ -22,7 +22,7 @@ export interface TrakBox {
   readonly tables: ReadSampleTables;
 }
 
-/** A moov with its video and audio tracks, those included that cannot be played. `defaults` are those of trex (§8.8.3) by track id. */
+/** A moov with its video and audio tracks, including unplayable tracks. `defaults` are those of trex (§8.8.3) by track id. */
 export interface FileMovie {
   readonly tracks: readonly TrakBox[];
   /** Samples lie in fragments too: moof boxes follow. */
@@ -30,7 +30,9 @@ export interface FileMovie {
   readonly defaults: ReadonlyMap<number, SampleDefaults>;
 }
 
-/** Reads moov (`body` without its header). Video, audio and what cannot be carried; other tracks are left out. Throws `ProtocolError`. */
+/**
+ * Reads moov (`body` without its header). Video, audio and unsupported tracks of both; other tracks are left out. Throws `ProtocolError`.
+ */
 export function readMovie(body: Uint8Array): FileMovie {
   const boxes = readBoxes(body);
   const header = boxes.find(({ type }) => type === 'mvhd');

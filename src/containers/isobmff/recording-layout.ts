@@ -12,7 +12,7 @@ const BRANDS = ['isom', 'iso6', 'mp41', 'mp42'] as const;
 /** Bytes kept free for the header of the spanning mdat: a large-size box header (§4.2). */
 export const SPAN_HEADER_SIZE = 16;
 
-/** Timescale of the movie header: edit lists and total duration are told in it. Milliseconds would move audio by part of one. */
+/** Timescale of the movie header, for edit lists and total duration. Milliseconds would move audio by a part of one. */
 const MOVIE_TIMESCALE = 90_000;
 
 /** The beginning of a recording of `tracks`. */

@@ -4,7 +4,7 @@ import { type Box, bodyView, readBoxes } from './box-reader.ts';
 
 /** One sample of a file; times in the timescale of its track. */
 export interface FileSample {
-  /** Where its bytes lie in the file. */
+  /** The offset of its bytes in the file. */
   readonly offset: number;
   readonly size: number;
   readonly dts: number;
@@ -91,7 +91,7 @@ export function durationOfSamples({ durations: { view, count, start }, sampleCou
   return ticks;
 }
 
-/** Index of the sample decoded at `dts` (ticks), from 0, or of the last one before. */
+/** Index of the sample decoded at `dts` (ticks), from 0, or of the preceding sample. */
 export function sampleAt({ durations: { view, count, start }, sampleCount }: ReadSampleTables, dts: number): number {
   let sample = 0;
   let at = 0;
@@ -137,7 +137,7 @@ export class SampleCursor {
     this.#tables = tables;
   }
 
-  /** The next one is `sample`, counted from 0. Throws `ProtocolError` when the tables contradict each other. */
+  /** Moves to `sample`, counted from 0. Throws `ProtocolError` if the tables contradict each other. */
   seek(sample: number): void {
     const { sampleCount, durations, compositions } = this.#tables;
     this.#sample = Math.min(sample, sampleCount);
@@ -152,7 +152,7 @@ export class SampleCursor {
     this.#seekChunk();
   }
 
-  /** Enters the entry that holds for the next sample; the sum of what lies before, each sample times the value of its entry. */
+  /** Moves to the entry of the next sample; returns the sum over the samples before it, each with the value of its entry. */
   #skip({ view, count, start }: Table, run: { entry: number; left: number }, type: string): number {
     let sum = 0;
     let left = this.#sample;

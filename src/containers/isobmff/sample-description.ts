@@ -37,7 +37,7 @@ export type DescriptionEntry = VideoDescriptionEntry | AudioDescriptionEntry | U
 const STSD_HEADER = 8;
 const VISUAL_ENTRY = 78;
 const AUDIO_ENTRY = 28;
-/** What QuickTime's versions of the audio entry add. */
+/** The additional fields of QuickTime's versions of the audio entry. */
 const AUDIO_VERSION_EXTRA = [0, 16, 36] as const;
 /** Version and flags of vpcC and esds. */
 const FULL_BOX = 4;

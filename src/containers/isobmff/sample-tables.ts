@@ -57,7 +57,7 @@ export class SampleTables {
       this.#next = decodeTime;
       return;
     }
-    // The last sample of the run before lasts until this one begins, whatever was thought when it was written.
+    // The last sample of the previous run lasts until this run begins, whatever its stored duration.
     this.#lastDuration = Math.max(0, decodeTime - this.#next);
   }
 

@@ -6,7 +6,7 @@
 import { ByteWriter } from '../../util/byte-writer.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 
-/** A cue: a break begins, goes on, or ends. */
+/** A cue: a break begins, continues, or ends. */
 export type CueType = 'out' | 'cont' | 'in';
 
 /** Times in ms. */

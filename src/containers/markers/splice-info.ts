@@ -25,7 +25,7 @@ const DESCRIPTOR_SEGMENTATION = 0x02;
 const CUEI = 0x43_55_45_49;
 const UNKNOWN_COMMAND_LENGTH = 0xfff;
 const LOW_32 = 2 ** 32;
-/** `segmentation_type_id`s that begin something others are put into, and those that end it (table 23). */
+/** `segmentation_type_id`s that begin an insertion, and those that end it (table 23). */
 const STARTS = new Set([0x22, 0x30, 0x32, 0x34, 0x36, 0x38, 0x3a, 0x44, 0x46]);
 const ENDS = new Set([0x23, 0x31, 0x33, 0x35, 0x37, 0x39, 0x3b, 0x45, 0x47]);
 
@@ -33,7 +33,7 @@ const ENDS = new Set([0x23, 0x31, 0x33, 0x35, 0x37, 0x39, 0x3b, 0x45, 0x47]);
 export interface Splice {
   /** `splice_event_id`, or that of the segmentation. */
   readonly id: number;
-  /** The network is left or returned to; `other`: something else happens at the time. */
+  /** The network is left or returned to; `other`: another event at the time. */
   readonly type: 'out' | 'in' | 'other';
   /** 90 kHz, 33 bits, adjustment included; null: at once. */
   readonly time: number | null;

@@ -86,7 +86,7 @@ export class AdtsUnits extends FramedUnits {
     const header = parseAdtsHeader(data, at);
     if (!sameFormat(this.#header, header)) this.config = configOfAdts(header);
     this.#header = header;
-    // Several raw blocks share a header and have no borders of their own: they cannot be told apart without decoding.
+    // Several raw blocks share a header without boundaries: they cannot be separated without decoding.
     if (header.rawDataBlocks > 1) throw new ProtocolError('TS_AUDIO', `${header.rawDataBlocks} AAC blocks in one ADTS frame`, at);
     if (length > header.headerLength) sink({ pts: time, dts: time, data: data.slice(at + header.headerLength, at + length) });
     return (AAC_FRAME * CLOCK) / header.sampleRate;
@@ -138,7 +138,7 @@ export class MpegAudioUnits extends FramedUnits {
 
   protected override emit(data: Uint8Array, at: number, length: number, time: number, sink: UnitSink): number {
     const header = parseMpegAudioHeader(data, at);
-    // Layers I and II are other codecs, which nobody after us can play.
+    // Layers I and II are other codecs, which no output supports.
     if (header.layer !== 3) throw new ProtocolError('TS_AUDIO', `MPEG audio layer ${header.layer} is not supported`, at);
     const format = `${header.version} ${header.sampleRate} ${header.channels}`;
     if (format !== this.#format) this.config = data.slice(at, at + MPEG_AUDIO_HEADER_LENGTH);

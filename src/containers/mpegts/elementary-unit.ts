@@ -19,7 +19,7 @@ export interface UnitReader {
    * the sink; null until known. The same object while unchanged.
    */
   readonly config: Uint8Array | null;
-  /** Throws `ProtocolError` when the payload is broken; units before the fault have been handed on. */
+  /** Throws `ProtocolError` if the payload is broken; units before the fault have been passed on. */
   read(packet: PesPacket, sink: UnitSink): void;
   /** Passes on the last unit at the end of the stream. */
   end?(sink: UnitSink): void;

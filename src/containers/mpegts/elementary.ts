@@ -16,7 +16,7 @@ export interface ElementaryStream {
   add(packet: Packet, payload: Gather): void;
 }
 
-/** What stands before a NAL unit of Annex B. */
+/** The start code before a NAL unit of Annex B. */
 export const START_CODE = Uint8Array.of(0, 0, 0, 1);
 /** Access unit delimiters that allow every slice type. */
 const H264_DELIMITER = Uint8Array.of(0, 0, 0, 1, 0x09, 0xf0);
@@ -62,7 +62,7 @@ class AnnexbStream implements ElementaryStream {
   }
 }
 
-/** Tells by their first byte the delimiters and parameter sets inside H.264 or H.265 packets: ours stand in their place. */
+/** Recognises the delimiters and parameter sets inside H.264 or H.265 packets by their first byte: ours replace them. */
 export function isReplaceableUnit(codec: VideoCodec): (firstByte: number) => boolean {
   return codec === VideoCodec.H264 ? isH264Repeated : isH265Repeated;
 }

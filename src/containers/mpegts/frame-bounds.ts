@@ -8,13 +8,13 @@ const LENGTH_SIZE = 4;
 /** `first_mb_in_slice` 0, or `first_slice_segment_in_pic_flag`: the first bit behind the header of the unit. */
 const FIRST_SLICE = 0x80;
 
-/** Prefixes of slices, subset parameter sets and what is reserved beside them. */
+/** Prefixes of slices, subset parameter sets and the reserved types beside them. */
 const H264_RESERVED_FIRST = 14;
 const H264_RESERVED_LAST = 18;
 
 /** Frame starts in one PES packet; places are byte offsets. */
 export interface FrameBounds {
-  /** The first slice there is goes on with a frame that began before. */
+  /** The first slice continues an earlier frame. */
   readonly isTail: boolean;
   /** There are slices. */
   readonly hasSlices: boolean;
@@ -47,7 +47,7 @@ export function frameBounds(codec: VideoCodec, data: Uint8Array): FrameBounds {
   return { isTail, hasSlices, further };
 }
 
-/** Stands behind the last slice of a frame only when it belongs to the next one. */
+/** Follows the last slice of a frame only if it belongs to the next frame. */
 function opensH264(firstByte: number): boolean {
   const type = h264NalType(firstByte);
   return (type >= H264NalType.SEI && type <= H264NalType.AUD) || (type >= H264_RESERVED_FIRST && type <= H264_RESERVED_LAST);

@@ -31,7 +31,7 @@ export interface UnitFlags {
   randomAccess: boolean;
 }
 
-/** Writes a table section behind its pointer field, in as many packets as it needs; the last one is filled up. */
+/** Writes a table section behind its pointer field, in as many packets as it needs; the last is padded. */
 export function writeSection(output: TsBuffer, state: PidState, section: Uint8Array): void {
   output.reserve(Math.ceil((1 + section.length) / ROOM));
   const bytes = output.bytes;

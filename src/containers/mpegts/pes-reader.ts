@@ -21,7 +21,7 @@ export interface PesUnit {
   readonly data: Uint8Array;
 }
 
-/** Counts of packets that were not handed on. */
+/** Counters of packets that were not passed on. */
 export interface PesCounters {
   /** Without start code or with a header that leaves the packet. */
   malformed: number;
@@ -119,7 +119,7 @@ export class PesReader {
     const from = FIXED + (bytes[8] ?? 0);
     const flags = bytes[7] ?? 0;
     const timestamps = (flags & HAS_PTS) === 0 ? 0 : (flags & HAS_DTS) === 0 ? 5 : 10;
-    // Two bits `10` tell MPEG-2 headers from those of MPEG-1.
+    // Two bits `10` distinguish MPEG-2 headers from MPEG-1 headers.
     if (from > bytes.length || FIXED + timestamps > from || ((bytes[6] ?? 0) & 0xc0) !== 0x80) {
       this.#counters.malformed += 1;
       return;

@@ -6,7 +6,7 @@ const TABLE_PAT = 0x00;
 const TABLE_PMT = 0x02;
 const TRANSPORT_STREAM_ID = 1;
 
-/** Of the one program in what we write. */
+/** The number of the only program in our output. */
 export const PROGRAM_NUMBER = 1;
 
 /** One line of a program map table. */

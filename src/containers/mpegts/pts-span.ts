@@ -11,7 +11,7 @@ const HEADER = 4;
 const PES_WITH_PTS = 14;
 const HAS_PTS = 0x80;
 const WRAP = 2 ** 33;
-/** A frame is shown at most this much before one that was written earlier, 90 kHz. */
+/** A frame is shown at most this much before an earlier frame in the file, 90 kHz. */
 const REORDERED = 60 * 90_000;
 const TICKS_PER_MS = 90;
 

@@ -8,7 +8,7 @@ const STUFFING = 0xff;
 /** Header, fields and CRC of a section without any entry. */
 const MIN_SECTION = 12;
 
-/** Holds one section at a time. A broken one is counted and left out; the next one is found by its pointer field. */
+/** Holds one section at a time. A broken section is counted and left out; the next is found by its pointer field. */
 export class SectionReader {
   /** Sections that were too long, cut off or failed their CRC. */
   broken = 0;
@@ -65,7 +65,7 @@ export class SectionReader {
     }
   }
 
-  /** Bytes to collect: the header first, then what it announces. */
+  /** Bytes to collect: the header first, then the announced length. */
   #wanted(): number {
     if (this.#length < SECTION_HEADER) return SECTION_HEADER;
     return SECTION_HEADER + ((((this.#bytes[1] ?? 0) & 0xf) << 8) | (this.#bytes[2] ?? 0));

@@ -1,4 +1,4 @@
-/** Which codec a line of a program map table stands for, ISO/IEC 13818-1 §2.4.4.9 and the registrations of SMPTE-RA. */
+/** The codec of a line of a program map table, ISO/IEC 13818-1 §2.4.4.9 and the registrations of SMPTE-RA. */
 import { AudioCodec, VideoCodec } from '../../media/codec.ts';
 import type { PmtEntry } from './psi.ts';
 import { forEachDescriptor } from './psi-parser.ts';

@@ -4,7 +4,7 @@ import { AudioCodec, VideoCodec } from '../../media/codec.ts';
 import type { Track } from '../../media/track.ts';
 import { ByteWriter } from '../../util/byte-writer.ts';
 
-/** `stream_type` of a program map table (ISO/IEC 13818-1 table 2-34), as far as it is read or written here. */
+/** The `stream_type`s of a program map table (ISO/IEC 13818-1 table 2-34) that are read or written here. */
 export const StreamType = {
   MPEG1_AUDIO: 0x03,
   MPEG2_AUDIO: 0x04,

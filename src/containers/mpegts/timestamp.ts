@@ -30,7 +30,7 @@ export function putPcr(target: Uint8Array, at: number, ticks: number): void {
   target[at + 5] = 0;
 }
 
-/** Reads a PTS or DTS of 5 bytes; its prefix and marker bits are not looked at. */
+/** Reads a PTS or DTS of 5 bytes; ignores its prefix and marker bits. */
 export function readTimestamp(data: Uint8Array, at: number): number {
   const high = ((data[at] ?? 0) >> 1) & 7;
   const middle = ((data[at + 1] ?? 0) << 7) | ((data[at + 2] ?? 0) >> 1);
@@ -38,20 +38,20 @@ export function readTimestamp(data: Uint8Array, at: number): number {
   return high * LOW_30 + middle * 2 ** 15 + low;
 }
 
-/** Reads the base of a PCR (90 kHz); its extension is not looked at. */
+/** Reads the base of a PCR (90 kHz); ignores its extension. */
 export function readPcr(data: Uint8Array, at: number): number {
   const high = ((data[at] ?? 0) * 2 ** 24 + ((data[at + 1] ?? 0) << 16) + ((data[at + 2] ?? 0) << 8) + (data[at + 3] ?? 0)) * 2;
   return high + ((data[at + 4] ?? 0) >> 7);
 }
 
 /**
- * Continues the 33-bit times of one program past their wrap after 26.5 hours. All its streams share one clock, so a time
- * is taken as the one nearest to the last that was seen, whichever stream it came from.
+ * Continues the 33-bit times of one program past their wrap after 26.5 hours. All its streams share one clock, so a time is taken as the
+ * value nearest to the last time seen, of any stream.
  */
 export class ClockUnwrapper {
   #last: number | null = null;
 
-  /** The time nearest to the last one that `ticks` can be, which changes nothing: the time of something to come. */
+  /** The value of `ticks` nearest to the last time, without changing it: for times in the future. */
   near(ticks: number): number {
     if (this.#last === null) return ticks;
     const delta = wrap33(ticks - this.#last);

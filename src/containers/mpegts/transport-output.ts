@@ -1,4 +1,4 @@
-/** A transport stream cut into payloads of datagrams: muxed once, whoever watches. */
+/** A transport stream cut into payloads of datagrams: muxed once for all receivers. */
 
 import type { Packet } from '../../media/packet.ts';
 import { toMilliseconds } from '../../media/timebase.ts';
@@ -80,7 +80,7 @@ export class TransportOutput {
     }
   }
 
-  /** Hands out what is complete; the last payload may be short, so that nothing waits for the next frame. */
+  /** Passes on the complete payloads; the last may be short, so that nothing waits for the next frame. */
   flush(): void {
     if (this.#buffer.length === 0) return;
     const bytes = this.#buffer.view().slice();
@@ -88,7 +88,7 @@ export class TransportOutput {
     for (let at = 0; at < bytes.length; at += PAYLOAD_LENGTH) this.#sink.onPayload(bytes.subarray(at, at + PAYLOAD_LENGTH));
   }
 
-  /** The track that viewers can start at. */
+  /** The track at which viewers can start. */
   get #lead(): Track | undefined {
     return this.#tracks.find((track) => track.type === 'video') ?? this.#tracks.find((track) => track.type === 'audio');
   }

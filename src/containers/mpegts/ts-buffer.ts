@@ -45,7 +45,7 @@ export class TsBuffer {
     return this.#bytes.subarray(0, this.#length);
   }
 
-  /** Forgets what was written and keeps the memory. */
+  /** Discards the content and keeps the memory. */
   reset(): void {
     this.#length = 0;
   }

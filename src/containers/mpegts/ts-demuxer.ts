@@ -27,7 +27,7 @@ export interface PesPacket {
   readonly dts: number | null;
   /** The multiplexer promises that decoding can begin here. */
   readonly randomAccess: boolean;
-  /** Something before this packet is missing or its clock has been set anew. */
+  /** Packets before this one are missing, or its clock has been reset. */
   readonly discontinuity: boolean;
   /** Valid during the call only. */
   readonly data: Uint8Array;
@@ -40,7 +40,7 @@ export interface TsProgram {
   readonly streams: readonly StreamDescription[];
 }
 
-/** Where the demuxer hands things on. */
+/** The demuxer's output. */
 export interface TsOutput {
   onProgram(program: TsProgram): void;
   onPes(packet: PesPacket): void;
@@ -54,7 +54,7 @@ export interface TsDemuxerOptions {
   readonly program?: number;
   /** Largest PES packet, bytes; larger ones are dropped. */
   readonly maxPesBytes?: number;
-  /** Streams of the program that are read at most; further ones are left out. */
+  /** Limit of the program's streams; further streams are left out. */
   readonly maxStreams?: number;
 }
 
@@ -152,7 +152,7 @@ export class TsDemuxer {
     this.#sync.push(data);
   }
 
-  /** A time of 33 bits, 90 kHz, on the clock that PES packets are told in. */
+  /** A time of 33 bits, 90 kHz, on the clock of PES packets. */
   timeNear(ticks: number): number {
     return this.#clock.near(ticks);
   }
@@ -199,7 +199,7 @@ export class TsDemuxer {
 
   #payload(state: PidState, pid: number, data: Uint8Array, start: number, end: number, unitStart: boolean): void {
     if (state.pes !== null) {
-      // What is under way ends now and keeps its flags.
+      // The PES packet under way ends now and keeps its flags.
       if (unitStart) {
         state.pes.flush();
         state.randomAccess = state.nextRandomAccess;
@@ -293,7 +293,7 @@ export class TsDemuxer {
     }
   }
 
-  /** A stream that was in the last table keeps its description, so that whoever knows it sees the same object. */
+  /** A stream of the previous table keeps its description, so that its users see the same object. */
   #describe(entry: PmtEntry): StreamDescription {
     const fresh = describeElementaryStream(entry);
     const known = this.#streams.get(entry.pid)?.description;

@@ -31,7 +31,7 @@ function read(codec: VideoCodec, packets: readonly PesPacket[]): ElementaryUnit[
   return units;
 }
 
-/** Each NAL unit in a packet of its own, as mpegtsmux of GStreamer writes `alignment=nal`. */
+/** Each NAL unit in its own packet, as mpegtsmux of GStreamer writes `alignment=nal`. */
 function inNalUnits(packets: readonly PesPacket[]): PesPacket[] {
   return packets.flatMap((packet) => {
     const nals = new AnnexbCursor(packet.data);
@@ -122,12 +122,12 @@ describe.each([
 });
 
 test('two fields stay one frame, in one packet or in two', () => {
-  // A field is what a small frame is: its slices say 0 again. The parameter sets are those of interlaced video.
+  // A field resembles a small frame: its slices start at 0 again. The parameter sets are those of interlaced video.
   const packets = encode('-c:v', 'libx264', '-preset', 'ultrafast', '-bf', '0', '-flags', '+ildct+ilme');
   const inOne = read(VideoCodec.H264, joined(packets, 2));
   expect(inOne).toHaveLength(25);
   const timeless = packets.map((packet, index) => (index % 2 === 0 ? packet : { ...packet, pts: null, dts: null }));
   const inTwo = read(VideoCodec.H264, timeless);
-  // The first one had been handed on when its second field showed what the stream is like.
+  // The first had been passed on when its second field revealed the kind of stream.
   expect(inTwo.slice(-24)).toEqual(inOne.slice(-24));
 });

@@ -10,7 +10,7 @@ import type { UnitReader, UnitSink } from './elementary-unit.ts';
 import { frameBounds } from './frame-bounds.ts';
 import type { PesPacket } from './ts-demuxer.ts';
 
-/** A frame that is put together from several PES packets may have so many bytes. */
+/** Limit of bytes of a frame from several PES packets. */
 const MAX_FRAME = 4_194_304;
 const MAX_PIECES = 4096;
 /** Between frames of one PES packet while nothing is known of their rate: 25 of them a second. */
@@ -50,9 +50,9 @@ export class VideoUnits implements UnitReader {
 
   read(packet: PesPacket, sink: UnitSink): void {
     const data = annexbToLengthPrefixed(packet.data, this.#keep);
-    // A frame that something is missing of.
+    // A frame with a missing part.
     if (packet.discontinuity) this.#open = null;
-    // A delimiter alone has the time of what follows.
+    // A delimiter alone has the time of the following data.
     if (data.length === 0 && packet.dts === null) return;
     const bounds = frameBounds(this.#codec, data);
     const { dts, pts } = packet;
@@ -102,7 +102,7 @@ export class VideoUnits implements UnitReader {
     sink({ pts: open.pts ?? open.dts, dts: open.dts, data });
   }
 
-  /** Frames behind the first one have no times of their own: they follow at the pace of the packet before. */
+  /** Frames behind the first have no times of their own: they follow at the pace of the previous packet. */
   #cut(data: Uint8Array, { pts, dts, further }: { pts: number; dts: number; further: readonly number[] }, sink: UnitSink): void {
     this.#learn(data);
     const cuts = this.#fields ? [] : further;

@@ -1,24 +1,24 @@
-/** Reads subtitle files: WebVTT (§4) and SubRip, whichever of both a file is. */
+/** Reads subtitle files: WebVTT (§4) and SubRip, detecting the format. */
 import { areCueSettings } from './cue-payload.ts';
 
 /** A file of more bytes is none of subtitles. */
 export const MAX_SUBTITLE_FILE = 4 * 1024 * 1024;
 /** Maximum of cues in a file; the rest is ignored. */
 const MAX_CUES = 20_000;
-/** UTF-16 units of one cue; longer ones are cut. */
+/** UTF-16 units of one cue; longer cues are cut. */
 const MAX_TEXT = 4096;
 /** ms. */
 const MAX_DURATION = 3_600_000;
 /** UTF-16 units that are read at once: some milliseconds. */
 const PIECE = 16_384;
-/** Lines of a block of which one has the times. */
+/** Lines of a block with one line of times. */
 const TIMING_LINES = 2;
 const LF = 0x0a;
 const CR = 0x0d;
 /** Hours of WebVTT have two digits or more. */
 const TIMING =
   /^[ \t]*(?:(\d{1,5}):)?([0-5]?\d):([0-5]?\d)[.,](\d{1,3})[ \t]*-->[ \t]*(?:(\d{1,5}):)?([0-5]?\d):([0-5]?\d)[.,](\d{1,3})(?:[ \t]+(.*))?$/;
-/** What SubRip files have besides the tags that WebVTT knows: fonts, and places in braces. */
+/** Additional markup of SubRip files: fonts, and positions in braces. */
 const SUBRIP_ONLY = /<\/?font[^<>]{0,200}>|\{\\[^{}]{0,200}\}/gi;
 const BLOCKS_WITHOUT_CUES = /^(?:WEBVTT|NOTE|STYLE|REGION)(?:[ \t]|$)/;
 
@@ -92,7 +92,7 @@ function isLineEnd(code: number): boolean {
   return code === LF || code === CR;
 }
 
-/** Its identifier, or number, may stand before its times. */
+/** Its identifier, or number, may precede its times. */
 function cueOf(block: readonly string[], isVtt: boolean): FileCue | null {
   if (isVtt && BLOCKS_WITHOUT_CUES.test(block[0] ?? '')) return null;
   const index = block.slice(0, TIMING_LINES).findIndex((line) => line.includes('-->'));

@@ -37,7 +37,7 @@ export interface DeliveryExchange {
   readonly admission: ViewerAdmission | null;
   /** Counts the bytes of the answer for this viewer too. */
   billTo(viewer: ByteSink): void;
-  /** How long the request had waited before the view was told of it, ms. */
+  /** How long the request had waited before the view got it, ms. */
   readonly heldFor: number;
   /** The client has left, or an answer was sent. */
   readonly done: boolean;

@@ -25,7 +25,7 @@ interface Seen {
   body: boolean;
 }
 
-/** Feeds `chunks` one after the other and tells what came out: requests, then perhaps the status of a fault. */
+/** Feeds `chunks` one after the other and returns the requests, then perhaps the status of a fault. */
 function read(chunks: readonly Buffer[]): (Seen | number)[] {
   const reader = new RequestReader(DEFAULT_HTTP_LIMITS);
   const seen: (Seen | number)[] = [];

@@ -41,8 +41,7 @@ export interface Wire {
   resume(): void;
   /**
    * Sends `head` (Latin-1) and `chunks`, or `image`, which has the same bytes. True: everything has been sent; false: `written` follows,
-   * and the
-   * chunks must not change until then.
+   * and the chunks must not change until then.
    */
   send(head: string, chunks: readonly Uint8Array[], image: Image | null): boolean;
   /** No request is open, and the queue is empty: the next request may be answered without the user. */

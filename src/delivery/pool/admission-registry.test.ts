@@ -3,7 +3,7 @@ import { AdmissionRegistry } from './admission-registry.ts';
 
 const VIEWER = { feed: 1, session: 's', remoteAddress: '192.0.2.1' };
 
-/** A book, and what is told here of whom it has adopted. */
+/** A registry, and the adoptions that it reports. */
 function start() {
   const ended: string[] = [];
   const onOver = vi.fn();

@@ -110,7 +110,7 @@ describe.each([
     for (let round = 0; round < 2; round += 1) {
       await expect.poll(() => pool.status().threads.every(({ resting }) => resting), { timeout: 5000 }).toBe(true);
       expect([blobs.feed.watched, comings()]).toEqual([false, round]);
-      // The thread of who stays does not rest: others who come are no news.
+      // The thread of a remaining viewer does not rest: further viewers are no news.
       const clients = [await ask(), ...(await Promise.all([ask(), ask(), ask()]))];
       await expect.poll(() => [blobs.feed.watched, comings()]).toEqual([true, round + 1]);
       for (const client of clients.reverse()) client.destroy();
@@ -434,7 +434,7 @@ describe.each([
     await expect.poll(() => pool.status().memory.retiring).toBeGreaterThan(size / 2);
     client.socket.resume();
     const answers = answersIn(Buffer.from(await client.end(15_000), 'latin1'));
-    // Those that were read when the segment was gone are refused.
+    // Requests that were read after the segment had gone are refused.
     const served = answers.filter(({ status }) => status === 200);
     expect(served.length).toBeGreaterThan(0);
     expect(answers.filter(({ status }) => status === 404)).toHaveLength(answers.length - served.length);

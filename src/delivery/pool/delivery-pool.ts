@@ -163,8 +163,7 @@ export class DeliveryPool implements FeedOpener {
 
   /**
    * Certificates of all virtual hosts, for all TLS ports; replaces the previous ones without touching connections. Resolves when no thread
-   * uses
-   * the previous ones for handshakes.
+   * uses the previous ones for handshakes.
    */
   setCertificates(certificates: readonly Certificate[]): Promise<void> {
     this.#certificates = certificates;

@@ -2,7 +2,7 @@
 import { labelText, type MetricDefinition, type MetricSource } from '../../util/metrics.ts';
 import type { HttpTotals } from './http-figures.ts';
 
-/** The name of what counts up from the start ends with `_total`. */
+/** The names of counters end with `_total`. */
 const METRICS: readonly (readonly [name: string, help: string, figure: Exclude<keyof HttpTotals, 'statuses'>])[] = [
   ['connections', 'Open connections of viewers', 'connections'],
   ['waiting_requests', 'Requests that wait for media, for a stream or for a control server', 'waiting'],

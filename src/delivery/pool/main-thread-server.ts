@@ -42,7 +42,7 @@ export class MainThreadServer {
   /** An exception of the handler ends only its request. */
   constructor(handler: MainThreadHandler, logger: Logger, timeoutScale: TimeoutScale = 1) {
     this.#times = scaleTimeouts(TIMES, timeoutScale);
-    // Only this user may enter the folder, so nobody else can pretend to be a delivery thread.
+    // Only this user may enter the folder, so no other user can pose as a delivery thread.
     this.#folder = mkdtempSync(path.join(tmpdir(), FOLDER_PREFIX));
     this.#path = path.join(this.#folder, SOCKET_NAME);
     this.#http = createHttpServer((request, response) => {

@@ -36,7 +36,7 @@ export class PoolFeed implements DeliveryFeed {
     return this.#watchers.size > 0;
   }
 
-  /** Somebody without a session was served of it at `now`, monotonic ms. */
+  /** A reader without a session read from it at `now`, monotonic ms. */
   wasRead(now: number): void {
     this.readAt = now;
   }

@@ -38,8 +38,7 @@ export class PortRegistry {
 
   /**
    * Opens a port in all threads; resolves with its number when all have it, rejects if the first cannot bind. A port with an activation
-   * port is
-   * already open, and the first thread that starts takes it over.
+   * port is already open, and the first thread that starts takes it over.
    */
   open(request: ListenRequest, held: ActivationPort | null = null): { readonly id: number; readonly opened: Promise<number> } {
     const { promise, resolve, reject } = Promise.withResolvers<number>();

@@ -22,7 +22,7 @@ describe.skipIf(loadAddon().addon === null)('delivery threads that sleep', () =>
     client.send(`GET /app/stream/${file} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n`);
     return await client.end();
   };
-  /** Whether somebody else can have the port. */
+  /** Whether another program can bind the port. */
   const isFree = async (port: number): Promise<boolean> => {
     const other = createServer();
     const outcome = once(other, 'listening').then(
@@ -51,7 +51,7 @@ describe.skipIf(loadAddon().addon === null)('delivery threads that sleep', () =>
     for (let at = 0; at < 100; at += 1) blobs.putBytes('gone', Buffer.alloc(100_000, 'g'));
     blobs.drop('gone');
     expect([running(made), made.comings(), blobs.feed.watched]).toEqual([0, 0, false]);
-    // Nobody has said that the memory of what is gone is not needed any more, and nobody has to.
+    // Nobody has released the memory of the ended stream, and nobody has to.
     expect(made.pool.status().memory.retiring).toBe(0);
     const answers = await Promise.all(Array.from({ length: 40 }, async (_, at) => await ask(at % 2 === 0 ? port : second.port, 'list')));
     for (const answer of answers) expect(answer).toMatch(/\r\n\r\nthe list$/);

@@ -17,7 +17,7 @@ const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resol
 
 afterEach(() => void vi.useRealTimers());
 
-/** Thread 1 lets viewers in by itself, and hears which tickets are over. */
+/** Thread 1 admits viewers by itself, and is notified of ended tickets. */
 function admissions() {
   const asked: (readonly [vhost: string, url: string])[] = [];
   const over: number[] = [];
@@ -49,7 +49,7 @@ function admissions() {
     return { ticket, record: JSON.stringify({ vhost: 'v', settings: SETTINGS, request, ...state.says() }) };
   };
   const seen = (sighting: SessionSighting, isThere = true): void => made.seen(1, { sighting, ended: null }, isThere);
-  /** A viewer with a session, which is over. */
+  /** A viewer whose session is over. */
   const left = (sighting = VIEWER, request = REQUEST): void => {
     made.seen(1, { sighting, ended: null, ...letIn(request) }, true);
     made.sessionOver(sighting);
@@ -62,7 +62,7 @@ test('one who comes back with its session is asked about again, by the URL of it
   const { made, asked, over, revoked, clock, seen, left } = admissions();
   left();
   expect(over).toEqual([1]);
-  // The stream has begun anew.
+  // The stream has restarted.
   const again = { ...VIEWER, feed: 2 };
   seen(again);
   seen(again);
@@ -93,7 +93,7 @@ test.each<[what: string, said: object]>([
   seen(VIEWER);
   await settled();
   expect(revoked).toEqual(['s']);
-  // Who was let in for another place has its end, too.
+  // A client that was admitted for another place has its end, too.
   expect(over).toEqual('code' in said ? [1] : [1, 2]);
 });
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { CatchUp } from './catch-up.ts';
 
-/** A thread nobody has asked for long enough, and what it told the main thread. */
+/** A thread without requests for long enough, and its messages to the main thread. */
 function resting() {
   const told: boolean[] = [];
   const catchUp = new CatchUp((wanted) => told.push(wanted));

@@ -201,7 +201,7 @@ it('lets views wait by a clock that nobody sets', () => {
   expect(contexts.map((context) => context.now())).toEqual([clock.monotonic()]);
 });
 
-/** A virtual host whose viewers somebody else decides about; the test is that. */
+/** A virtual host whose viewers a control server decides about: here the test. */
 function asked(): { hosts: ToThread; checksOf: ChecksOf; urls: string[]; answer: (said: Passed | Denied) => void } {
   const { promise, resolve } = Promise.withResolvers<Passed | Denied>();
   const urls: string[] = [];
@@ -235,14 +235,14 @@ it('holds who begins to watch until it is decided, and looks for no stream befor
   expect([...urls].sort()).toEqual([1, 2].map((n) => `${base}/app/stream1/llhls.m3u8?token=${n}`));
   leaving.abort();
   await expect(left).rejects.toThrow();
-  // Nobody else waits for them.
+  // Other requests do not wait for them.
   expect((await fetch(`${base}/`)).status).toBe(404);
   expect(told('demand')).toEqual([]);
   answer({ admitted: true, expiresAt: 8_000_000 });
   await until('the demand', () => told('demand').length === 1, WAIT);
   const reports = told('report').length;
   await until('another report', () => told('report').length > reports + 1, WAIT);
-  // Who has left waits for nothing.
+  // A client that has left waits for nothing.
   expect(told('report').at(-1)?.waiting).toBe(1);
   thread.receive([openFeed(1), { type: 'demand-answer', question: 1, found: true }]);
   expect(await (await held).text()).toBe('llhls until 8000000');

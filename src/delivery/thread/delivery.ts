@@ -66,8 +66,7 @@ export interface DeliveryServices {
 
 /**
  * Created by the router and answered once, by a view or by `withdraw`. Borrowed blocks and files are returned when the answer is sent or
- * the
- * client has left.
+ * the client has left.
  */
 export class Delivery implements DeliveryExchange, AbortListener, SentListener {
   readonly method: 'GET' | 'HEAD';

@@ -9,7 +9,7 @@ import { HotFiles } from './hot-files.ts';
 const { addon } = loadAddon();
 const SIZE = 40_000;
 
-/** Who asks for a file names its bytes with one list. */
+/** All requests for a file use the same list of its bytes. */
 function fileOf(length = SIZE): readonly Span[] {
   return [{ block: 1, offset: 0, length }];
 }
@@ -39,7 +39,7 @@ describe.skipIf(addon === null)('files that several viewers ask for', () => {
     return hot;
   }
 
-  /** What a client receives when `image` is sent and `meanwhile` runs before it reads. */
+  /** The bytes that a client receives when `image` is sent and `meanwhile` runs before it reads. */
   async function received(image: Image, meanwhile: () => void = () => {}): Promise<string> {
     const sender = new DirectSender(addon!);
     const sent: number[] = [];
@@ -88,7 +88,7 @@ describe.skipIf(addon === null)('files that several viewers ask for', () => {
     });
     expect(text).toBe(`head ${'a'.repeat(SIZE)}`);
     expect([1, 2].map((n) => ask(n) !== null)).toEqual([true, true]);
-    // Asked for the first time, as far as it is known.
+    // The first known request.
     expect(ask(0)).toBeNull();
   });
 

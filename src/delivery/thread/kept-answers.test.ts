@@ -1,4 +1,4 @@
-/** When a delivery thread answers without JavaScript, and when not any more. */
+/** When a delivery thread answers without JavaScript, and when it no longer does. */
 import { afterEach, describe, expect, test } from 'vitest';
 import { AnsweringThread, LARGE, type PlainViewer } from '../../../test/fakes/answering-thread.ts';
 import { until } from '../../../test/harness/poll.ts';
@@ -33,7 +33,7 @@ describe.skipIf(loadAddon().addon === null)('answers that are kept', () => {
     return await client.text();
   }
 
-  /** Asks until JavaScript is not asked any more. */
+  /** Requests until JavaScript is no longer called. */
   async function warm(started: Awaited<ReturnType<typeof start>>, client: PlainViewer, file: string): Promise<string> {
     return await started.all.warm(client, file, started.token);
   }
@@ -50,7 +50,7 @@ describe.skipIf(loadAddon().addon === null)('answers that are kept', () => {
     const last = await client.answer();
     expect(String(last.body)).toBe(`second ?session=${token}\n?session=${token}.`);
     const counted = () => started.told('report').at(-1)?.http;
-    // One for the session, then three of each file before it is answered without JavaScript, at least.
+    // One for the session, then at least three of each file before it is answered without JavaScript.
     await until('the count', () => counted()?.bytesSent === started.sent + client.received, WAIT);
     expect(counted()?.requests).toBeGreaterThanOrEqual(6);
     expect(counted()?.statuses[2]).toBe(counted()?.requests);
@@ -133,7 +133,7 @@ describe.skipIf(loadAddon().addon === null)('answers that are kept', () => {
     const client = started.open();
     await warm(started, client, 'large');
     const { timeouts } = started.told('report').at(-1)!.http;
-    // One that has read much has a receive buffer into which all of it may fit.
+    // A socket that has read much has a receive buffer into which all of it may fit.
     const slow = started.open();
     await get(slow, 'small', started.token);
     slow.socket.pause();

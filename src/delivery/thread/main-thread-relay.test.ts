@@ -26,7 +26,7 @@ let pool: DeliveryPool;
 let plain = 0;
 let secure = 0;
 
-/** Answers with what was asked; echoes on WebSockets. */
+/** Answers with the request; echoes on WebSockets. */
 beforeAll(async () => {
   const handler: MainThreadHandler = {
     request: (request, response, client) => {
@@ -105,7 +105,7 @@ test('a socket that fails to accept is told, and goes on', async () => {
   onTestFinished(() => server.close());
   await server.listen();
   const fault = new Error('EMFILE');
-  // The first as well as those after it.
+  // The first bytes as well as those after them.
   for (let n = 0; n < 2; n += 1) (listening.mock.contexts[0] as Server | undefined)?.emit('error', fault);
   expect(told.lines.map(({ fields }) => fields['err'])).toEqual([fault, fault]);
   const client = connect(server.path);
@@ -202,7 +202,7 @@ async function hastyPorts(path: string, timeoutScale = 0.01): Promise<{ readonly
   };
 }
 
-/** Those of a server that has not much patience either; it answers when all of a request is there, and refuses upgrades. */
+/** Those of a server with little patience; it answers a complete request, and refuses upgrades. */
 async function hastyServer(timeoutScale = 0.005): Promise<{ readonly plain: number; readonly secure: number }> {
   const hasty = new MainThreadServer(
     {

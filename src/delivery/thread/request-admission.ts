@@ -1,7 +1,6 @@
 /**
  * Access control over HTTP. The URL of a multivariant playlist or an image is checked; later requests contain the session in their URL,
- * which
- * ends with the admission.
+ * which ends with the admission.
  */
 import { createHash } from 'node:crypto';
 import type { AccessProtocol, AccessRequest, Admitted, Gatekeeper, Judgement } from '../../access/access-check.ts';

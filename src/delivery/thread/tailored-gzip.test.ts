@@ -87,7 +87,7 @@ describe('TextCoder', () => {
     const coder = new TextCoder();
     const long = Array.from({ length: 3000 }, (_unused, n) => `"\nsegment ${n}`);
     const kept: [Buffer, string][] = [];
-    // More lengths than are remembered, the one without a tail, and texts that are larger than a piece of memory.
+    // More lengths than are remembered, the text without a tail, and texts that are larger than a piece of memory.
     for (let length = 0; length < 150; length += 7) {
       for (const letter of 'kl') {
         const tail = letter.repeat(length);

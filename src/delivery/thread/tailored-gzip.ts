@@ -13,7 +13,7 @@ const MAX_TAIL = 128;
 const GZIP_HEADER = Buffer.of(0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff);
 const STORED_HEADER = 5;
 const TRAILER = 8;
-/** Bytes outside ASCII stand for the tail: they match each other and nothing else. */
+/** Bytes outside ASCII represent the tail: they match each other and nothing else. */
 const PLACEHOLDER_FIRST = 0x80;
 
 /** Immutable: one instance serves all viewers whose tails have the same length. */

@@ -34,7 +34,7 @@ test('asks the control server, and tells it the end when the session of the tick
   const covered = (['llhls', 'hls'] as const).map((protocol) => check.covers('outgoing', protocol));
   expect([...covered, check.covers('incoming', 'rtmp')]).toEqual([true, false, false]);
   control.answer = () => ({ allowed: true, new_url: 'http://a/b/d' });
-  // What the URL is cut into is of use in this thread only.
+  // The parts of the URL are of use in this thread only.
   const said = await ask({ parts: { base: 'http://a:1', tail: '/b/c' } });
   expect(said).toMatchObject({ admitted: true, newUrl: 'http://a:1/b/d', ticket: 1 });
   const { controlServerUrl, secretKey } = settings;

@@ -2,7 +2,7 @@
 import type { AlertRulesConfig } from '../../config/index.ts';
 import type { Track } from '../../media/track.ts';
 
-/** One thing that is reported. */
+/** One reported fact. */
 export interface AlertMessage {
   readonly code: string;
   readonly description: string;
@@ -29,7 +29,7 @@ export interface JudgedStream {
 /** Keyframes further apart are too far. */
 const LONG_KEYFRAME_INTERVAL_S = 4;
 
-/** Nothing is wrong any more. */
+/** The fault is over. */
 export const ALL_GOOD: AlertMessage = { code: 'OK', description: 'The current status is good' };
 
 /** All that is wrong now, one message for each rule. */

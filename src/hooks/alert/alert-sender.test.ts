@@ -81,7 +81,7 @@ test('while it hangs 256 wait, and the oldest give way to newer ones', async () 
   await until('1 alerts', () => receiver.heard.length === 1, OFTEN);
   expect(sender.figures).toMatchObject({ dropped: 10, waiting: MAX_WAITING + 1, delivered: 0 });
   receiver.answer = (response) => response.end('{}');
-  // The first one is lost with its connection.
+  // The first alert is lost with its connection.
   receiver.close();
   await sender.stop(0);
   expect(sender.figures.waiting).toBe(0);

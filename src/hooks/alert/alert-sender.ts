@@ -12,9 +12,9 @@ const PAUSES_MS: readonly number[] = [500, 1000];
 const MAX_ANSWER_BYTES = 64 * 1024;
 const FAILS = 'the server of alerts fails: it does not hear of them';
 
-/** Figures since the start, and what waits. */
+/** Figures since the start, and the length of the queue. */
 export interface AlertFigures {
-  /** Alerts that the server answered, with whatever status. */
+  /** Alerts that the server answered, with any status. */
   readonly delivered: number;
   /** Of these: with something else than status 200 and a JSON object. */
   readonly unwelcome: number;
@@ -68,7 +68,7 @@ export class AlertSender {
     };
   }
 
-  /** Takes what is to be sent as JSON. Never throws, never waits. */
+  /** Queues an alert to be sent as JSON. Never throws, never waits. */
   push(alert: object): void {
     if (this.#end.signal.aborted) return;
     if (this.#queue.length >= MAX_WAITING) {

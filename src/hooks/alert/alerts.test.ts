@@ -193,7 +193,7 @@ test('other settings are followed, with the streams that are there', async () =>
   await receiver.withCode('INGRESS_WIDTH_SMALL');
   alerts?.amend(config(receiver.url, { ingress: { streamStatus: {} } }));
   alerts?.look();
-  // By the new rules nothing is wrong any more.
+  // By the new rules the fault is over.
   await receiver.withCode('OK');
   alerts?.amend(config(other.url, { ingress: { streamStatus: {} } }));
   notices.post({ type: 'stream.ended', ...PLACE, reason: 'deleted', detail: 'enough' });

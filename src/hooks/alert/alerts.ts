@@ -36,7 +36,7 @@ export interface AlertsOptions {
   readonly application: (vhost: string, app: string) => Application | undefined;
   readonly segments: Readonly<Record<SegmentKind, (address: StreamAddress) => SegmentSource | undefined>>;
   readonly queues: QueueRegistry;
-  /** What hides addresses in texts, where they are to be hidden. */
+  /** Hides addresses in texts, if they are to be hidden. */
   readonly hide?: (text: string) => string;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -64,7 +64,7 @@ export function startAlerts({ alert, privacyProtection }: ServerConfig, parts: O
   return new Alerts({ ...parts, config: alert, logger, ...(privacyProtection && { hide: textWithout }) });
 }
 
-/** One for the server, made before its first stream, which calls `stop` behind all streams. */
+/** The server has one, made before its first stream; it calls `stop` after all streams. */
 export class Alerts {
   readonly #options: AlertsOptions;
   /** Null: none are sent. */
@@ -75,7 +75,7 @@ export class Alerts {
   readonly #unwatch: () => void;
   #file: FileWatch | null = null;
   #rules: AlertRulesConfig = {};
-  /** Names of the queues that were told as full. */
+  /** Names of the queues that were reported as full. */
   #congested = '';
 
   constructor(options: AlertsOptions) {
@@ -101,7 +101,7 @@ export class Alerts {
     this.#file?.close();
     this.#file = null;
     const { url, secretKey, timeout, rules = {}, rulesFile } = usable ?? {};
-    // Rules of a file hold until the next one is read.
+    // Rules of a file hold until it is read again.
     if (rulesFile === undefined || rulesFile !== before?.rulesFile) this.#rules = rulesFile === undefined ? rules : {};
     const isSame = before?.url === url && before?.secretKey === secretKey && before?.timeout === timeout;
     if (!isSame) void this.#sender?.stop(STOP_MS);

@@ -1,4 +1,4 @@
-/** One inbound stream and its outputs, as alerts see them. */
+/** One inbound stream and its outputs, for alerts. */
 import type { AlertRulesConfig } from '../../config/index.ts';
 import type { InboundStream } from '../../core/inbound-stream.ts';
 import type { OutboundStream } from '../../core/outbound-stream.ts';
@@ -37,7 +37,7 @@ export type StreamAlert = { readonly type: 'INGRESS' | 'EGRESS'; readonly messag
   Record<string, unknown>
 >;
 
-/** Where alerts of a stream go, and what they are made with. */
+/** Where alerts of a stream go, and the values for making them. */
 export interface WatchedStreamOptions {
   readonly stream: InboundStream;
   readonly rules: () => AlertRulesConfig;
@@ -64,10 +64,10 @@ export class WatchedStream {
   readonly #outputs = new Map<string, WatchedOutput>();
   readonly #bitrate = new RateWindow();
   readonly #framerate = new RateWindow();
-  /** Codes that were told last. */
+  /** Codes of the last report. */
   #told = '';
   #prepared = false;
-  /** Profiles that were told as left out. */
+  /** Profiles that were reported as left out. */
   #toldProfiles = 0;
 
   constructor(options: WatchedStreamOptions) {
@@ -132,7 +132,7 @@ export class WatchedStream {
       this.#sendIngress([{ code: 'INGRESS_STREAM_PREPARED', description: 'A ingress stream has been prepared' }]);
   }
 
-  /** Only while there is a source: what stands in for it is not its fault. */
+  /** Only while there is a source: the source of a stand-in is not judged. */
   #judge(): void {
     const { stream } = this;
     if (!this.#prepared || !stream.source.present) {
@@ -154,7 +154,7 @@ export class WatchedStream {
             framerate: this.#framerate.mean,
             videoFacts: (id) => {
               const { hasBframes, keyframeAt, keyframeSeconds } = stream.figures(id);
-              // One that does not come is late already.
+              // A missing frame is late already.
               const waited = stream.mediaEnd / 1000 - keyframeAt;
               return { hasBframes, keyframeSeconds: Math.max(keyframeSeconds || 0, waited || 0) };
             },

@@ -58,8 +58,8 @@ interface Sleeper {
 }
 
 /**
- * Node.js allocates 64 KiB for every read of a socket and leaves a piece of it to the garbage collector, which marks the
- * whole heap for each 64 MiB. The sockets of a reader share one buffer instead: a listener copies the bytes that it keeps.
+ * Node.js allocates 64 KiB for every read of a socket and leaves a piece of it to the garbage collector, which marks the whole heap for
+ * each 64 MiB. The sockets of a reader share one buffer instead: a listener copies the bytes that it keeps.
  */
 export class SocketReader {
   readonly #addon: NativeAddon | null;
@@ -86,8 +86,7 @@ export class SocketReader {
    * now on. When `onRead` answers that the next bytes can wait, the socket rests, because waking for every write of a peer costs more than
    * processing it. `slack` is called once in each short rest, after the read was processed: for how many ms no incoming bytes will be
    * needed, if known; it must not throw. TLS sockets, and sockets that were read before, are returned unchanged: Node.js reads them, and
-   * they
-   * never rest.
+   * they never rest.
    */
   adopt(accepted: net.Socket, onRead: OnRead, slack: () => number = () => 0): net.Socket {
     const inside = accepted as unknown as Inside;

@@ -2,9 +2,8 @@
  * LL-HLS and HLS as a service, with their DVR and their dumps.
  *
  * `packager/` makes segments and parts of an outbound stream and keeps their window, `dvr/` the segments that left the window, `dump/`
- * files
- * for later; `view/` answers requests; `wire/` defines the messages between packager and view. `fmp4/` is LL-HLS (CMAF), `ts/` is HLS of
- * version 3.
+ * files for later; `view/` answers requests; `wire/` defines the messages between packager and view. `fmp4/` is LL-HLS (CMAF), `ts/` is HLS
+ * of version 3.
  *
  * Threads: `view/` runs in delivery threads, all else on the main thread; `scripts/check-rooms.ts` checks that they meet only in `wire/`.
  * Limits: parts of 16 MiB, segments of 128 MiB, 512 MiB of segments a feed, 20 000 waiting requests in a thread, 1000 dumps a stream.

@@ -1,15 +1,13 @@
 /**
- * OVT as a service, the relay between servers of OvenMediaEngine's kind: edges pull from the ports of `Bind/Publishers/OVT`, without
- * and with TLS, and this server pulls streams from other servers.
+ * OVT as a service, the relay between servers of OvenMediaEngine's kind: edges pull from the ports of `Bind/Publishers/OVT`, without and
+ * with TLS, and this server pulls streams from other servers.
  *
  * `OvtPublisher` serializes each packet once for all edges; `OvtPullSource` opens an `OvtPullSession` for each attempt. The byte layout is
- * in
- * `wire/ovt`.
+ * in `wire/ovt`.
  *
  * Threads: the main one.
  * Limits: 1000 edges, 16 MiB of unsent bytes per edge (then nothing until the next keyframes), 10 s without progress, 64 sessions per
- * connection,
- * 10 s for a TLS handshake.
+ * connection, 10 s for a TLS handshake.
  * Specification: none is published; the layout is that of servers of version 0.20.
  */
 import { readFileSync } from 'node:fs';

@@ -60,8 +60,8 @@ export function wildcardOf(host: string): string {
 const STAR = /^\s*(?:\*:)?(?=\d+(?:-\d+)?(?:\/\w+)?\s*$)/;
 
 /**
- * The meaning of `entry` once the public address `outside` is known: an entry for all addresses includes it,
- * unless the server listens on some addresses only.
+ * The meaning of `entry` once the public address `outside` is known: an entry for all addresses includes it, unless the server listens on
+ * some addresses only.
  */
 export function withOutside(entry: string, outside: string, bindAddresses: readonly string[]): string[] {
   const isEverywhere = bindAddresses.includes('*') || ownBindings(bindAddresses).length === 0;

@@ -166,8 +166,7 @@ export class AudioOutput {
 
   /**
    * The encoder stays open. An encoder that follows its source takes the rate of the first format and reopens only for more channels: a
-   * format
-   * change is a discontinuity for all players, and a channel of mixed items would have a discontinuity at every boundary.
+   * format change is a discontinuity for all players, and a channel of mixed items would have a discontinuity at every boundary.
    */
   #openEncoder(format: SampleFormat): OpenEncoder {
     const channels = this.#channelsFor(format);

@@ -74,8 +74,8 @@ const CODEC_IDS: Readonly<Partial<Record<VideoCodec | AudioCodec, number>>> = {
 };
 
 /**
- * Numbers of codecs that only supporting edges get (`codecs` of a request): an edge of the reference never becomes
- * ready to play a stream whose description names AV1.
+ * Numbers of codecs that only supporting edges get (`codecs` of a request): an edge of the reference never becomes ready to play a stream
+ * whose description names AV1.
  */
 export const UNCOMMON_CODEC_IDS: readonly number[] = [5];
 

@@ -5,8 +5,7 @@ import { ProtocolError } from '../../util/protocol-error.ts';
 export type AmfValue = number | boolean | string | null | undefined | Date | Uint8Array | AmfObject | readonly AmfValue[];
 
 /**
- * An object with named fields. `kind` says how it was or will be written: anonymous, associative
- * array (ECMA array), or of a class.
+ * An object with named fields. `kind` says how it was or will be written: anonymous, associative array (ECMA array), or of a class.
  */
 export class AmfObject {
   readonly kind: 'object' | 'ecma-array';

@@ -55,8 +55,8 @@ export class ChunkWriter {
   }
 
   /**
-   * Like `write` for a payload in several pieces: appends the pieces to send to `out`, in order, and returns
-   * their total length. The payload is not copied, so it must stay unchanged until it has been sent.
+   * Like `write` for a payload in several pieces: appends the pieces to send to `out`, in order, and returns their total length. The
+   * payload is not copied, so it must stay unchanged until it has been sent.
    */
   gather(message: MessageHead, payload: readonly Uint8Array[], out: Uint8Array[]): number {
     const { chunkStreamId } = message;

@@ -42,8 +42,8 @@ export class Av1Packetizer implements Packetizer {
   }
 
   /**
-   * Packets of equal size, which leave in one system call; a unit continues in the next packet wherever a packet ends. So no packet
-   * ends with the sequence header: browsers take the end of a unit for the end of a frame.
+   * Packets of equal size, which leave in one system call; a unit continues in the next packet wherever a packet ends. So no packet ends
+   * with the sequence header: browsers take the end of a unit for the end of a frame.
    * `before`: a unit to send first (the sequence header for a keyframe without it).
    */
   packetize(frame: Uint8Array, keyframe = false, before: Uint8Array | null = null): Payloads {

@@ -9,8 +9,8 @@ const STOP_ID = 15;
 const LENGTHS = 256;
 
 /**
- * The value of extension `id` in a packet whose header `parseRtpPacket` accepted; null if it is absent. A truncated extension
- * counts as absent.
+ * The value of extension `id` in a packet whose header `parseRtpPacket` accepted; null if it is absent. A truncated extension counts as
+ * absent.
  */
 export function findExtension(packet: Uint8Array, id: number): Uint8Array | null {
   const place = locate(packet, id);

@@ -1,6 +1,6 @@
 /**
- * All SRT connections of one UDP port, draft-sharabayko-srt-01 §4.3: answers callers, calls listeners, and passes every
- * datagram to its connection. Has no socket, and stores nothing about a caller before it has returned its cookie.
+ * All SRT connections of one UDP port, draft-sharabayko-srt-01 §4.3: answers callers, calls listeners, and passes every datagram to its
+ * connection. Has no socket, and stores nothing about a caller before it has returned its cookie.
  */
 import { randomInt } from 'node:crypto';
 import { AddressRateLimiter } from '../../util/address-rate-limiter.ts';

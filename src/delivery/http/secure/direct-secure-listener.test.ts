@@ -17,7 +17,7 @@ const HUGE_SUM = createHash('sha256');
 for (const piece of HUGE) HUGE_SUM.update(piece);
 const HUGE_DIGEST = HUGE_SUM.digest('hex');
 
-/** What requests ask for is what they get. */
+/** Each request gets its own body. */
 class TestHandler {
   readonly ends: boolean[] = [];
   readonly seen: { method: string; host: string | undefined; headers: Record<string, string | undefined> }[] = [];
@@ -245,7 +245,7 @@ describe.skipIf(loadAddon().addon === null)('TLS past Node', () => {
     const socket = await open({ ALPNProtocols: ['h2'] });
     socket.pause();
     socket.write('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
-    // Windows as large as they get, and a request whose answer is not taken, so that those to pings wait behind it.
+    // Windows as large as possible, and a request whose answer is not read, so that the answers to pings wait behind it.
     socket.write(Buffer.from('00000604000000000000047fffffff', 'hex'));
     socket.write(Buffer.from('0000040800000000007fff0000', 'hex'));
     socket.write(Buffer.from('00000c01050000000182 04052f68756765 87 410178'.replaceAll(' ', ''), 'hex'));

@@ -20,8 +20,7 @@ export interface StreamFollower {
 
 /**
  * Registered in the core, which attaches streams and closes them. `follower` is notified of every stream; the publisher itself has nothing
- * to
- * close.
+ * to close.
  */
 export abstract class PackagingPublisher<Settings extends PackagingSettings, Stream extends PackagedStream<Settings>>
   implements Publisher<Settings>

@@ -40,8 +40,8 @@ export interface SegmentSource {
   observe(observer: SegmentObserver): void;
   unobserve(observer: SegmentObserver): void;
   /**
-   * Complete segments in memory for a late observer, from the newest segment that all media playlists have, each playlist's in
-   * order. [] if there are none, or if the playlists number their segments separately. Their bytes can be read until the next packet.
+   * Complete segments in memory for a late observer, from the newest segment that all media playlists have, each playlist's in order. [] if
+   * there are none, or if the playlists number their segments separately. Their bytes can be read until the next packet.
    */
   newestSegments(): ObservedSegment[];
   /** The present multivariant playlists (all, or those of these names), for files in one folder: no paths, no queries. */

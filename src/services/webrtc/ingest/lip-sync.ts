@@ -1,7 +1,7 @@
 /**
- * Brings the clocks of audio and video onto one time. Sender reports relate them (RFC 3550 §6.4.1), but browsers send the
- * first reports seconds after the media: until then the time of arrival counts, and the difference to the reports is made up
- * for in invisible steps. Audio is the master, because its timestamps must stay without gaps.
+ * Brings the clocks of audio and video onto one time. Sender reports relate them (RFC 3550 §6.4.1), but browsers send the first reports
+ * seconds after the media: until then the time of arrival counts, and the difference to the reports is made up for in invisible steps.
+ * Audio is the master, because its timestamps must stay without gaps.
  */
 import type { SenderReport } from '../../../wire/rtp/rtcp-packet.ts';
 import { RtpClock } from '../../../wire/rtp/rtp-clock.ts';

@@ -337,8 +337,8 @@ export class PlaySession implements PeerListener {
   }
 
   /**
-   * The renditions with all negotiated media, in its codecs: in others the viewer would miss video or audio. Only if there are
-   * none, those with a part of it.
+   * The renditions with all negotiated media, in its codecs: in others the viewer would miss video or audio. Only if there are none, those
+   * with a part of it.
    */
   #filtered(renditions: readonly StreamRendition[]): StreamRendition[] {
     const medias = this.#agreement?.medias ?? [];

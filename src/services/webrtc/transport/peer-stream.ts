@@ -61,8 +61,8 @@ export class StreamGuests {
 }
 
 /**
- * The source address of an accepted connection; null, and the connection is closed, if it was reset before its address could be read,
- * or too many connections of its address have no session.
+ * The source address of an accepted connection; null, and the connection is closed, if it was reset before its address could be read, or
+ * too many connections of its address have no session.
  */
 export function admitStream(stream: Socket, guests: StreamGuests): PeerAddress | null {
   const { remoteAddress, remotePort } = stream;

@@ -13,8 +13,8 @@ const PER_USE = 2048;
 /** Limit of one address; 0: none. */
 export interface PeerShares {
   /**
-   * Sessions that are not connected yet. A flash crowd behind one proxy or one carrier's NAT fits, because connecting takes a
-   * fraction of a second and the session of a silent client ends after 30 s.
+   * Sessions that are not connected yet. A flash crowd behind one proxy or one carrier's NAT fits, because connecting takes a fraction of a
+   * second and the session of a silent client ends after 30 s.
    */
   readonly waiting: number;
   /** Sessions of players, including those not connected yet. */

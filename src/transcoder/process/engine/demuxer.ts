@@ -7,8 +7,8 @@ import { AGAIN, EngineError, NO_TIMESTAMP, throwIfFailed } from './library.ts';
 export type FilePacket = Packet;
 
 /**
- * Containers that hold audio and video in one file. Left out: playlists and descriptions, which name other files (HLS, DASH, concat,
- * SDP, IMF …), single images and their sequences, subtitles, devices, text and raw samples, which any file could pass for.
+ * Containers that hold audio and video in one file. Left out: playlists and descriptions, which name other files (HLS, DASH, concat, SDP,
+ * IMF …), single images and their sequences, subtitles, devices, text and raw samples, which any file could pass for.
  */
 const CONTAINERS = [
   ...[

@@ -7,8 +7,8 @@ import { toMilliseconds } from '../../../../media/timebase.ts';
 import type { TrackPackager } from './track-packager.ts';
 
 /**
- * Maximum of media (ms) that a follower may be ahead of the leader before it continues alone. Waiting costs viewers
- * nothing: they cannot play audio without the late frames (a transcoded leader may be late).
+ * Maximum of media (ms) that a follower may be ahead of the leader before it continues alone. Waiting costs viewers nothing: they cannot
+ * play audio without the late frames (a transcoded leader may be late).
  */
 const MAX_LEAD = 3000;
 const MAX_WAITING = 512;

@@ -316,8 +316,7 @@ function fragmentSamples(part: CutPart, start: number): FragmentSample[] {
 
 /**
  * Decoding times before a change of configuration: the last frames are decoded later than they might be, so that decoding ends at `end` and
- * no
- * frame is shown beyond `until`. Players place the next media behind both: with B-frames, decoded ahead, they would leave a gap.
+ * no frame is shown beyond `until`. Players place the next media behind both: with B-frames, decoded ahead, they would leave a gap.
  */
 function lateDecodingTimes(samples: readonly TimedSample[], end: number, until: number): number[] {
   const times = samples.map(({ dts }) => dts);

@@ -91,8 +91,7 @@ export class LlhlsView implements DeliveryView {
 
   /**
    * A cache in front, for which `OriginMode` is meant, has no viewers of its own; but an admission, here or redirected here, is known only
-   * by
-   * its session. `admitted`: the client of the request was admitted.
+   * by its session. `admitted`: the client of the request was admitted.
    */
   #isSessionless(admitted: boolean): boolean {
     return this.#settings.originMode && !this.#context.guarded && !admitted;

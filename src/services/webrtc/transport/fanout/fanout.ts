@@ -1,6 +1,6 @@
 /**
- * Media to many peers over UDP with DTLS-SRTP: one packetised frame goes in, every viewer gets its own packets. Two
- * implementations: the addon's threads, and JavaScript if the addon cannot be built, which omits features that viewers can do without.
+ * Media to many peers over UDP with DTLS-SRTP: one packetised frame goes in, every viewer gets its own packets. Two implementations: the
+ * addon's threads, and JavaScript if the addon cannot be built, which omits features that viewers can do without.
  */
 import type { SrtpKeys } from '../../../../wire/srtp/profile.ts';
 

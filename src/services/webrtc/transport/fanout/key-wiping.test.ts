@@ -55,8 +55,8 @@ async function say(text: string): Promise<string> {
   return answer.toString().trim();
 }
 
-// Node itself copies data passed from JavaScript, and those copies are out of reach: the fallback wipes only its own. A sanitizer, which
-// is loaded before node, has terabytes of its own memory.
+// Node itself copies data passed from JavaScript, and those copies are out of reach: the fallback wipes only its own. A sanitizer, which is
+// loaded before node, has terabytes of its own memory.
 test
   .skipIf(loadAddon().addon === null || process.env['LD_PRELOAD'] !== undefined)
   .each(Object.entries(SrtpProfile).map(([name, profile]) => ({ name, profile })))(

@@ -39,8 +39,8 @@ interface Slot {
   sentOctets: number;
   lastTimestamp: number;
   /**
-   * The first frame of a new source, if the old source had already sent this moment: its timestamp is moved a little
-   * later, because players take packets with one timestamp for one frame.
+   * The first frame of a new source, if the old source had already sent this moment: its timestamp is moved a little later, because players
+   * take packets with one timestamp for one frame.
    */
   moved: { readonly frame: SourceFrame; readonly to: number } | null;
 }
