@@ -15,7 +15,7 @@ import { PlayedItem } from './played-item.ts';
 import type { CuedItem, Playout, PlayoutListener } from './playout.ts';
 import { type SplicedItem, SplicedStream } from './spliced-stream.ts';
 
-/** How long packets wait for others to go out with, ms, by how soon they are wanted. */
+/** How long packets wait to be sent together, ms, by urgency. */
 const BUNDLE_MS: Readonly<Record<Urgency, number>> = {
   [Urgency.NONE]: 100,
   [Urgency.BATCHED]: 100,
@@ -26,7 +26,7 @@ const BUNDLE_MS: Readonly<Record<Urgency, number>> = {
 const LOOK_MS = 250;
 /** While it waits for a source that should have something, it looks this often, ms. */
 const ANXIOUS_MS = 50;
-/** A source that should be read ahead and has brought nothing for so long, ms, has failed: a disk that hangs. */
+/** A source that should be read ahead and has brought nothing for this long, ms, has failed: a disk that hangs. */
 const STALL_MS = 500;
 /** An item that is due and cannot be opened for this long, ms, has failed. */
 const OPEN_MS = 800;
@@ -34,11 +34,11 @@ const OPEN_MS = 800;
 const CONVERT_MS = 4000;
 /** A live stream whose packets come may let wait so long for a keyframe, ms. */
 const KEYFRAME_MS = 10_000;
-/** How long before its end is told that an item ends, ms, at the earliest. */
+/** Minimum time before an item's end at which `onEnding` is called, ms. */
 const NOTICE_MS = 2500;
 /** The wall clock moves on against the monotonic one, it is corrected: less than this, ms, is how it counts. */
 const CLOCK_STEP_MS = 2;
-/** Both clocks are read again when the process was held up between, so many times at the most. */
+/** Both clocks are read again if the process was held up in between; limit of attempts. */
 const CLOCK_READINGS = 5;
 /** Turns of what happens within one look, against a loop of items that all end at once. */
 const MAX_TURNS = 32;
@@ -54,15 +54,15 @@ export interface ChannelPlayoutOptions {
   readonly stream: Pick<IngestStream, 'setTracks' | 'push' | 'pushCue' | 'pushEvent' | 'countBytes' | 'urgency' | 'closed'>;
   /** The channel has video: an item without fails. False: video of items is left out. */
   readonly video: boolean;
-  /** The audio tracks of the channel, in their order; `[{}]` for one without a name, `[]` for none. */
+  /** The audio tracks of the channel, in order; `[{}]` for one without a name, `[]` for none. */
   readonly audio: readonly AudioLabel[];
   /** Opens what items name. Shared by channels; it stays its owner's. */
   readonly sources: ItemSources;
-  /** Converts items whose codecs are not those of the channel, which are those of its first item. Absent or null: such items fail. */
+  /** Converts items whose codecs differ from those of the channel, which are those of its first item. Absent or null: such items fail. */
   readonly transcoder?: Transcoder | null;
-  /** The channel, by which its conversions are told. */
+  /** The channel, to which its conversions are attributed. */
   readonly address?: StreamAddress;
-  /** Packets of a live item may stay away for so long, ms (`ErrorToleranceDurationMs`). */
+  /** Maximum time without packets of a live item, ms (`ErrorToleranceDurationMs`). */
   readonly errorToleranceMs: number;
   /** Tracks that the viewers have already: the first item continues with their codecs, after the media already sent. */
   readonly present?: readonly Track[];
@@ -79,14 +79,14 @@ export interface ChannelPlayoutOptions {
   readonly later?: Later;
 }
 
-/** How what is cued waits. */
+/** How a cued item waits. */
 export interface Readiness {
   readonly live: boolean;
   /** A process waits with it. */
   readonly slow: boolean;
 }
 
-/** What is on air. */
+/** The item on air. */
 interface Airing {
   readonly item: PlayedItem;
   readonly splice: SplicedItem;
@@ -94,13 +94,13 @@ interface Airing {
   until: number;
   /** The listener knows that it is on air. */
   told: boolean;
-  /** The end that was told to the listener, wall clock; null: none was. */
+  /** The end reported to the listener, wall clock; null: none. */
   toldEnd: number | null;
 }
 
 /**
- * Plays items on one stream, so that viewers see one stream that never breaks. Times of the channel are those of the monotonic clock; the wall
- * clock is asked where an item has its place on it, so that nothing adds up however many items there are.
+ * Plays items on one stream, so that viewers see one stream that never breaks. Times of the channel are those of the monotonic clock; the
+ * wall clock is read only to place an item, so that errors do not add up however many items there are.
  *
  * Closed by its maker, before the stream is.
  */
@@ -151,7 +151,7 @@ export class ChannelPlayout implements Playout {
     this.wake();
   }
 
-  /** Moves what is cued to another time of the wall clock, ms. */
+  /** Moves the cued item to another time of the wall clock, ms. */
   retime(at: number): void {
     if (this.#cued === null) return;
     this.#cued.at = at;
@@ -169,7 +169,7 @@ export class ChannelPlayout implements Playout {
   stop(): void {
     const air = this.#air;
     if (air === null) return;
-    // Frames that are shown before others that have gone out already.
+    // Frames that are shown before others that have already been sent.
     this.#air = null;
     if (this.#send(air, Number.POSITIVE_INFINITY, this.#output.end)) this.#retire(air);
     this.#output.drain();
@@ -187,7 +187,7 @@ export class ChannelPlayout implements Playout {
     this.#cued = null;
   }
 
-  /** Somebody has come who needs packets now: for `IngestRequest.onWatched`. */
+  /** A viewer has come who needs packets now: for `IngestRequest.onWatched`. */
   wake(): void {
     this.#wake(0);
   }
@@ -286,7 +286,7 @@ export class ChannelPlayout implements Playout {
     return air !== null && this.#finish(air);
   }
 
-  /** Gives up what is cued when it cannot be had. */
+  /** Gives up the cued item if it is unavailable. */
   #dropCued(): boolean {
     const item = this.#cued;
     if (item === null || (item.ready && !(item.live && item.failure !== null))) return false;
@@ -325,7 +325,7 @@ export class ChannelPlayout implements Playout {
     return live || joint === null ? at : Math.max(at, at + joint - cued.from);
   }
 
-  /** Where what is on air is cut, ms of the channel. */
+  /** Where the item on air is cut, ms of the channel. */
   #cutOf({ until }: Airing): number {
     const ends = this.#ofWall(until);
     return this.#cued?.ready === true ? Math.min(ends, this.#output.beginOf(this.#wantedAt(this.#cued))) : ends;
@@ -399,7 +399,7 @@ export class ChannelPlayout implements Playout {
     return true;
   }
 
-  /** Ends the item on air when it has no more media and nothing follows. */
+  /** Ends the item on air when it has no more media and no item is cued. */
   #finish(air: Airing): boolean {
     const { item } = air;
     const frame = item.peek();

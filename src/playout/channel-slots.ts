@@ -28,13 +28,13 @@ export class ChannelSlot {
   readonly #label: AudioLabel;
   /** Its announced track; null: none yet. */
   track: SourceTrack | null = null;
-  /** Where what was sent of it ends, ms of the channel. */
+  /** Where its sent media ends, ms of the channel. */
   end = Number.NEGATIVE_INFINITY;
   /** End of the frame that is shown last, ms of the channel. */
   lastPts = Number.NEGATIVE_INFINITY;
   /** DTS of the last packet, 1/90000 s. */
   lastDts = Number.NEGATIVE_INFINITY;
-  /** When the latest packet is shown, 1/90000 s: also one that others only refer to. */
+  /** When the latest packet is shown, 1/90000 s, including packets that are only references for others. */
   latestPts = Number.NEGATIVE_INFINITY;
 
   constructor(id: number, type: SourceTrack['type'], label: AudioLabel) {
@@ -76,7 +76,7 @@ export interface Arrangement {
 export interface ChannelSlotsOptions {
   readonly video: boolean;
   readonly audio: readonly AudioLabel[];
-  /** Tracks that viewers have already: the first item goes on with their codecs and names. */
+  /** Tracks that viewers have already: the first item continues with their codecs and names. */
   readonly present?: readonly Track[];
 }
 

@@ -16,7 +16,7 @@ export interface ChannelSourcesOptions {
   readonly root: MediaRoot | null;
   /** Reads files that are neither MP4 nor MPEG-TS; null: such items fail. */
   readonly foreign: FfmpegFiles | null;
-  /** Languages of the application's subtitles; files of other languages are not looked for. Default: none. */
+  /** Languages of the application's subtitles; files of other languages are ignored. Default: none. */
   readonly languages?: readonly string[];
   /** Of the whole server. */
   readonly live: LiveStreams;

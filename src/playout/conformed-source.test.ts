@@ -37,7 +37,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** What the channel has. */
+/** The codecs of the channel. */
 type Present = { readonly video: VideoCodec; readonly audio: AudioCodec };
 const AAC_AND_H264: Present = { video: VideoCodec.H264, audio: AudioCodec.AAC };
 
@@ -115,7 +115,7 @@ it('is joined at a keyframe, and what has the codec passes as it is', async () =
   const { tracks, disorder, video, audio } = await readAll(film.conformed);
   expect(tracks).toMatchObject([{ codec: VideoCodec.H264 }, { codec: AudioCodec.OPUS }]);
   expect([disorder, video[0]]).toEqual([0, expect.closeTo(2, 2)]);
-  // Frames that lead the keyframe need what was before it.
+  // Frames that lead the keyframe need the frames before it.
   const original = await readWhole(2600);
   expect(video.length).toBe(original.filter((at) => at > 1.99).length);
   expect(audio.at(-1)).toBeGreaterThan(4);

@@ -16,9 +16,9 @@ import { isOfSource, sourceTrackOf } from './source-track.ts';
 /** Media that may be on its way through decoder and encoder: seconds, and packets of one track, which is less than the queue to the decoder holds. */
 const MAX_AHEAD_S = 2;
 const MAX_UNDER_WAY = 100;
-/** Packets of one track that may wait for those of others: times that stand still end nothing. */
+/** Limit of packets of one track that wait for those of others: stopped times end nothing. */
 const MAX_WAITING = 4000;
-/** Packets that are repeated behind the end, so that decoder and encoder give out what they hold back. */
+/** Packets that are repeated behind the end, so that decoder and encoder release their delayed frames. */
 const FLUSHING = 40;
 const USUAL_STEP_S = 0.04;
 const ROUNDING_S = 0.001;
@@ -30,7 +30,7 @@ type PacketEvent = Extract<FileEvent, { type: 'packet' }>;
 /** How the tracks of a source are treated. */
 export interface ConformedSourceOptions {
   readonly source: ItemSource;
-  /** Asked whenever the source tells its tracks. */
+  /** Called whenever the source announces its tracks. */
   readonly conversions: (tracks: readonly SourceTrack[]) => readonly Conversion[];
   /** Null: nothing is converted here, and items that would have to be fail. */
   readonly transcoder: Transcoder | null;
@@ -45,11 +45,11 @@ interface Converted {
   readonly conversion: Conversion;
   /** The encoded track; null until the encoder has announced it. */
   track: Track | null;
-  /** When what is under way was decoded, seconds. */
+  /** Decoding time of the packets in progress, seconds. */
   readonly under: number[];
-  /** Time of the newest one that came out, seconds. */
+  /** Time of the newest output packet, seconds. */
   made: number;
-  /** The last keyframe that went in. */
+  /** The last keyframe passed to the encoder. */
   last: Packet | null;
   /** How long a packet lasts, and when the last of them is shown, seconds. */
   step: number;
@@ -57,8 +57,8 @@ interface Converted {
 }
 
 /**
- * Brings tracks of a source into other codecs, by a job of the transcoder, and keeps all of its tracks in step: whoever reads it sees a source
- * that has them already. Where nothing is to be converted it is out of the way.
+ * Converts tracks of a source into other codecs, by a job of the transcoder, and keeps all of its tracks in step: its reader sees a source
+ * that has these codecs already. Without conversions it passes everything through.
  */
 export class ConformedSource implements ItemSource {
   readonly #options: ConformedSourceOptions;
@@ -70,9 +70,9 @@ export class ConformedSource implements ItemSource {
   #tracks: readonly SourceTrack[] = [];
   /** Packets by track, in the order of decoding. */
   readonly #queues = new Map<number, PacketEvent[]>();
-  /** Has to be told before the next packet. */
+  /** Must be called before the next packet. */
   #tracksChanged = false;
-  /** The source has ended: nothing more goes in. */
+  /** The source has ended: no more packets follow. */
   #sourceEnded = false;
   /** A change of tracks within the source, held until the packets before it have left. */
   #held: FileEvent | null = null;
@@ -301,7 +301,7 @@ export class ConformedSource implements ItemSource {
       return;
     }
     const { num, den } = last.track.timebase;
-    // Another track, for the transcoder: the decoder before gives out all that it has.
+    // Another track, for the transcoder: the previous decoder releases all its frames.
     const track = { ...last.track };
     for (let count = 1; count <= FLUSHING; count += 1) {
       const ticks = Math.round(((LATER_S + end + step * count) * den) / num);

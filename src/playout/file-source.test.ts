@@ -8,7 +8,7 @@ import { FileSource, lengthOfBytes } from './file-source.ts';
 const TS_PACKET = 188;
 const MIB = 1_048_576;
 
-/** A file of empty transport packets, which counts what is read of it. */
+/** A file of empty transport packets, which counts the reads. */
 class EmptyPackets {
   readonly size: number;
   readonly identity: string;

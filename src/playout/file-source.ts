@@ -88,7 +88,7 @@ class KnownFault extends Error {
   override readonly name = 'KnownFault';
 }
 
-/** Milliseconds of what an open file shows, which stays the caller's. Rejects when it cannot be read, or does not tell. */
+/** Presentable duration of an open file, ms; the caller keeps the file. Rejects if it is unreadable, or the duration unknown. */
 export async function lengthOfBytes(bytes: OpenFile, logger: Logger, foreign: FfmpegFiles | null = null): Promise<number> {
   const file = await openAnyFile(bytes, { foreign, logger, onSlow: () => undefined });
   const seconds = await file.length();

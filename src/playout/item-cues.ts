@@ -2,9 +2,9 @@
 import type { IngestStream } from '../core/ingest.ts';
 import type { ItemSubtitles } from './sidecars.ts';
 
-/** A stream without media takes no cue: it is offered so many times, once in each turn. */
+/** A stream without media takes no cue: it is offered this many times, once in each turn. */
 const MAX_OFFERS = 50;
-/** Cues that are on at once and go out piece by piece: the others go out whole. */
+/** Limit of simultaneous cues that are sent in pieces; further cues are sent whole. */
 const MAX_OPEN = 16;
 
 interface Span {
@@ -46,12 +46,12 @@ export class ItemCues {
     this.#cueTracks = subtitles.map((each) => ({ ...each, next: 0 }));
   }
 
-  /** There is nothing left to send. */
+  /** No cues are left. */
   get isEmpty(): boolean {
     return this.#first === null && this.#open.length === 0;
   }
 
-  /** Of the languages that have cues left the one whose next begins first. */
+  /** Of the languages with cues left, the one whose next cue begins first. */
   get #first(): CueTrack | null {
     let first: CueTrack | null = null;
     for (const cueTrack of this.#cueTracks)
@@ -59,7 +59,7 @@ export class ItemCues {
     return first;
   }
 
-  /** Sends those that begin before `until`; nothing is shown before `from` or behind `cut`. All in ms of the channel. */
+  /** Sends the cues that begin before `until`; nothing is shown before `from` or behind `cut`. All in ms of the channel. */
   send(stream: Pick<IngestStream, 'pushCue'>, span: Span): void {
     const { from, until, cut } = span;
     for (const cue of this.#open.splice(0)) this.#goOn(stream, cue, span);

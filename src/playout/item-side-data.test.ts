@@ -76,7 +76,7 @@ it('sends markers before their time, and the end of a break where it has begun h
     ['out 7', 2],
   ]);
   for (const data of [splice(2500, 8, 'in'), splice(3000, 7, 'in'), cue(4000, 'in')]) sideData.add(data);
-  // The item is shortened, and goes on.
+  // The item is shortened, and continues.
   expect(send(4000)).toEqual([['in 7', 3]]);
   expect(send(4001)).toEqual([['in', 4]]);
   sideData.leave(to, 4001);

@@ -1,9 +1,9 @@
-/** The source of an item, whatever its URL names. */
+/** The source of an item, for any URL. */
 import type { ItemSideData } from './item-side-data.ts';
 import type { FileEvent } from './media-file.ts';
 import type { ItemSubtitles } from './sidecars.ts';
 
-/** The media of one item. Whoever opened it closes it. */
+/** The media of one item. Its opener closes it. */
 export interface ItemSource {
   /** Live: packets come as they arrive, and waiting ones are lost. Otherwise the source can be read ahead. */
   readonly live: boolean;
@@ -13,7 +13,9 @@ export interface ItemSource {
   readonly subtitles?: readonly ItemSubtitles[];
   /** Events and cues that wait for their time; absent: the source has none. */
   readonly sideData?: ItemSideData | undefined;
-  /** Tracks, then packets in the order of decoding; tracks again when they change. Null at the end. Rejects when it can be read no more. */
+  /**
+   * Tracks, then packets in the order of decoding; tracks again when they change. Null at the end. Rejects when the rest is unreadable.
+   */
   next(): Promise<FileEvent | null>;
   /** Ends all waiting. Idempotent. */
   close(): void;

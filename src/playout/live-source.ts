@@ -1,4 +1,4 @@
-/** Items that are live streams of this server, tapped where they come in. */
+/** Items that are live streams of this server, tapped at their router. */
 import type { CloseReason } from '../core/ingest.ts';
 import type { StreamAddress } from '../core/stream-address.ts';
 import { streamOfUrl, streamText } from '../core/stream-address.ts';
@@ -30,7 +30,7 @@ export class LiveStreams {
     this.#lineage = lineage;
   }
 
-  /** Throws when there is no such stream, or when it is made of `channel`, by whatever way. */
+  /** Throws if there is no such stream, or if it is made of `channel`, directly or not. */
   open(url: string, channel: StreamAddress): ItemSource {
     const address = streamOfUrl(url);
     if (address === null) throw new Error(`${JSON.stringify(url)} is not stream://<virtual host>/<application>/<stream>`);
@@ -42,7 +42,7 @@ export class LiveStreams {
   }
 }
 
-/** Hands out what comes from the next keyframe on. */
+/** Returns the packets from the next keyframe on. */
 class LiveSource implements ItemSource {
   readonly live = true;
   readonly start = 0;

@@ -1,7 +1,10 @@
-/** Audio that goes on for longer than this behind the last frame, seconds, belongs to the film; a little more is left by most encoders. */
+/** Audio that continues for longer than this behind the last frame, seconds, belongs to the film; most encoders leave a little more. */
 const LONG_SOUND_S = 1;
 
-/** Where media ends whose video and audio end there, seconds; `-Infinity` for what there is none of. Video decides, so that frames follow without a hole. */
+/**
+ * The end of media whose video and audio end at these times, seconds; `-Infinity` for a missing kind. Video decides, so that frames follow
+ * without a gap.
+ */
 export function endOfMedia(videoEnd: number, audioEnd: number): number {
   return videoEnd === Number.NEGATIVE_INFINITY || audioEnd > videoEnd + LONG_SOUND_S ? audioEnd : videoEnd;
 }

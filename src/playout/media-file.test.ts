@@ -31,7 +31,7 @@ interface Line {
   readonly hash: string;
 }
 
-/** Packets as ffprobe sees them, without those that the edit list cuts off. */
+/** Packets as ffprobe lists them, without those that the edit list cuts off. */
 function expected(path: string): Line[] {
   const entries = 'packet=codec_type,pts_time,data_hash,flags';
   const options = ['-v', 'error', '-of', 'json', '-show_packets', '-show_data_hash', 'md5', '-show_entries', entries];
@@ -168,7 +168,7 @@ describe('a media file', () => {
       [24, 0x10_00_00_00],
     ]);
     put('stsc', [[16, 0xff_ff_ff_ff]]);
-    // Each is one to begin with.
+    // A file can be started at each of them.
     bytes.write('free', bytes.indexOf('stss'), 'latin1');
     return bytes;
   };
@@ -216,7 +216,7 @@ describe('a media file', () => {
     for (let at = 0; at < bytes.length; at += bytes.readUInt32BE(at)) boxes.push(bytes.subarray(at, at + bytes.readUInt32BE(at)));
     const typeOf = (box: Buffer): string => box.toString('latin1', 4, 8);
     const fragments = boxes.filter((box) => typeOf(box) === 'moof');
-    // Of the first track, and not the one at 0, which would follow the one before.
+    // Of the first track, and not the frame at 0, which would follow the previous one.
     const repeated = fragments.filter((box) => box.readUInt32BE(box.indexOf('tfhd') + 8) === 1)[1]!;
     const head = boxes.slice(0, boxes.indexOf(fragments[0]!));
     const piled = Buffer.concat([...head, ...new Array<Buffer>(5000).fill(repeated)]);

@@ -1,4 +1,4 @@
-/** Opens a media file, whatever its container. */
+/** Opens a media file of any container. */
 import type { SourcePacket, SourceTrack } from '../core/ingest.ts';
 import type { Timebase } from '../media/timebase.ts';
 import type { Logger } from '../util/logger.ts';
@@ -30,7 +30,9 @@ export interface MediaFile {
    * other tracks may be earlier.
    */
   seek(position: number): Promise<void>;
-  /** Seconds from `start` to the end of what is shown, by `endOfMedia`; null when only reading it all would tell. Rejects as `next`. */
+  /**
+   * Seconds from `start` to the end of presentation, by `endOfMedia`; null if only reading the whole file would show it. Rejects as `next`.
+   */
   length(): Promise<number | null>;
 }
 
@@ -66,7 +68,7 @@ export async function openMediaFile(
   return await foreign();
 }
 
-/** `own` is for files without `strange` codecs, and where nobody else can read those either. */
+/** `own` is for files without `strange` codecs, and for files that no other reader supports. */
 async function openAs(
   unsupported: readonly string[],
   foreign: (() => Promise<MediaFile>) | null,

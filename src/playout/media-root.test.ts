@@ -52,7 +52,7 @@ it('is asked again when a file is open, because links may have been turned meanw
 
 it('opens nothing that a link leads to which was turned behind the look at it', async () => {
   const turned = new MediaRoot(join(folder, 'media'), none);
-  // What was looked at was a file of it.
+  // The examined file was one of it.
   turned.pathOf = async () => join(folder, 'media/link');
   await expect(turned.open('file://a.mp4')).rejects.toThrow(PathRefused);
 });

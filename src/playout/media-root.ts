@@ -10,13 +10,15 @@ export class MediaRoot {
   readonly #root: string;
   readonly #folders: AllowedFolders;
 
-  /** `folder` is absolute; what `allowed` refuses is refused as well. `setting` is what a refusal names. */
+  /** `folder` is absolute; files that `allowed` refuses are refused as well. `setting` is the name in a refusal. */
   constructor(folder: string, allowed: AllowedFolders, setting = 'MediaRootDir') {
     this.#root = resolve(folder);
     this.#folders = new AllowedFolders([this.#root], setting, allowed);
   }
 
-  /** The absolute path behind `url`: what follows `file://`, percent-decoded. Rejects with `PathRefused` when that leads out. */
+  /**
+   * The absolute path behind `url`: the text after `file://`, percent-decoded. Rejects with `PathRefused` if it leads out of the folder.
+   */
   async pathOf(url: string): Promise<string> {
     if (!url.startsWith(SCHEME)) throw new Error(`${JSON.stringify(url)} is not a ${SCHEME} URL`);
     const path = pathBelow(this.#root, url);
@@ -24,7 +26,7 @@ export class MediaRoot {
     return path;
   }
 
-  /** Opens it; whoever asked closes it. Rejects with `PathRefused` or the error of the file system. */
+  /** Opens it; the caller closes it. Rejects with `PathRefused` or the error of the file system. */
   async open(url: string): Promise<OpenFile> {
     return await OpenFile.open(await this.pathOf(url), this.#folders);
   }

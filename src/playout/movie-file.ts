@@ -19,7 +19,7 @@ const MAX_SAMPLE_BYTES = 16_777_216;
 const MAX_EMPTY_BOXES = 10_000;
 /** Fragments of one track may come this much before those of the others, seconds. */
 const MAX_AHEAD_S = 10;
-/** Samples of fragments that wait for those of other tracks: half an hour of audio. */
+/** Limit of fragment samples that wait for those of other tracks: half an hour of audio. */
 const MAX_WAITING = 100_000;
 /** Samples in a row that are not played: hours of audio that an edit list cuts off. */
 const MAX_SKIPPED = 1_000_000;
@@ -38,7 +38,7 @@ interface BoxPlace {
   readonly end: number;
 }
 
-/** A track with what is known of its next samples. */
+/** A track with the known next samples. */
 class TrackReader {
   readonly track: TrakBox;
   /** Id of the track in the stream. */
@@ -94,7 +94,7 @@ class TrackReader {
     }
   }
 
-  /** The next sample is the one that is decoded at second `target`, or the last before. */
+  /** Moves to the sample that is decoded at second `target`, or to the preceding one. */
   seekTime(target: number): void {
     this.seekSample(sampleAt(this.track.tables, target * this.track.timescale - this.track.shift));
   }
@@ -180,7 +180,7 @@ export class MovieFile implements MediaFile {
       return { type: 'tracks', tracks: this.#readers.flatMap(({ track, id }) => sourceTrack(track, id) ?? []) };
     }
     for (let skipped = 0; ; skipped += 1) {
-      // A few bytes of tables can stand for thousands of millions of samples.
+      // A few bytes of tables can describe thousands of millions of samples.
       if (skipped > MAX_SKIPPED) throw new ProtocolError('ISOBMFF_SAMPLE', `more than ${MAX_SKIPPED} samples without anything to play`);
       this.#taken += 1;
       if (this.#taken % SAMPLES_AT_ONCE === 0) await nextTurn();
@@ -311,7 +311,7 @@ export class MovieFile implements MediaFile {
     return best;
   }
 
-  /** Reads fragments until every track has a sample, or it is clear that one has ended. */
+  /** Reads fragments until every track has a sample, or has certainly ended. */
   async #fill(): Promise<void> {
     for (let empty = 0; this.#at < this.#bytes.size; empty += 1) {
       if (this.#readers.every((reader) => reader.peek() !== null) || this.#readers.some(({ ahead }) => ahead > MAX_AHEAD_S)) return;
@@ -358,7 +358,7 @@ async function movieOf(bytes: FileBytes): Promise<{ readonly movie: FileMovie; r
   throw new ProtocolError('ISOBMFF_MOVIE', 'the file has no moov: it is not complete');
 }
 
-/** Sample entries of tracks that nobody can play without their keys. */
+/** Sample entries of encrypted tracks. */
 const ENCRYPTED: readonly string[] = ['encv', 'enca'];
 
 function unsupportedIn({ tracks }: FileMovie): string[] {

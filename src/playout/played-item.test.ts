@@ -5,7 +5,7 @@ import { ChannelSlots } from './channel-slots.ts';
 import type { FileEvent } from './media-file.ts';
 import { PlayedItem } from './played-item.ts';
 
-/** An item whose packets become garbage without end behind so many. */
+/** An item whose packets become endless garbage after this many. */
 function garbageBehind(packets: number, clock: { read: number }): PlayedItem {
   const slots = new ChannelSlots({ video: true, audio: [{}] });
   const films = new FilmSources({ film: { seconds: 1 } });

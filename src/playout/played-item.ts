@@ -19,7 +19,7 @@ const READ_AGAIN_MS = 1800;
 /** Further limit of waiting media. A frame may be larger than the rest of it. */
 const MAX_WAITING_BYTES = 67_108_864;
 const MAX_WAITING_FRAMES = 4000;
-/** Packets in a row of which nothing can be played: minutes of a film. */
+/** Limit of consecutive unplayable packets: minutes of a film. */
 const MAX_USELESS = 100_000;
 /** Audio that lies this much behind the first frame, ms, is not waited for. */
 const READY_MS = 300;
@@ -65,7 +65,7 @@ export interface PlayedItemOptions {
   readonly onChange: () => void;
 }
 
-/** One item from its cue to its end: reads ahead of what is played, within bounds. Its maker closes it. */
+/** One item from its cue to its end: reads ahead, within bounds. Its maker closes it. */
 export class PlayedItem {
   readonly cued: CuedItem;
   /** Where it is to be on air, wall clock, ms: where it was cued, unless that has changed. */
@@ -91,7 +91,7 @@ export class PlayedItem {
   #chapters: Chapter[] = [];
   #bytes = 0;
   #frames = 0;
-  /** Packets since the last one that can be played. */
+  /** Packets since the last playable packet. */
   #useless = 0;
   /** Decoding time of the newest frame that was read, and of the newest that was taken, ms. */
   #newest = Number.NEGATIVE_INFINITY;
@@ -153,18 +153,18 @@ export class PlayedItem {
     return this.ended && this.#joint !== null ? endOfMedia(this.#videoEnd / 1000, this.#audioEnd / 1000) * 1000 : null;
   }
 
-  /** The tracks of what is taken next. */
+  /** The tracks of the packets taken next. */
   get arrangement(): Arrangement | null {
     return this.#chapters[0]?.arrangement ?? null;
   }
 
-  /** Nothing of the present tracks is left, and others follow. */
+  /** No packet of the present tracks is left, and others follow. */
   get turns(): boolean {
     const [chapter, following] = this.#chapters;
     return chapter !== undefined && following !== undefined && isEmpty(chapter);
   }
 
-  /** Goes on with the tracks that follow. */
+  /** Continues with the following tracks. */
   turn(): void {
     this.#chapters.shift();
     for (const slot of this.shifts.keys()) this.shifts.delete(slot);
@@ -225,7 +225,7 @@ export class PlayedItem {
       this.#source = source;
       this.#live = source.live;
       for (;;) {
-        // Only audio waits: nobody takes it before there is a frame.
+        // Only audio waits: it is not taken before there is a frame.
         if (this.#full && this.#joint === null) throw new Error('no keyframe arrived to begin with');
         if (this.#full) await this.#untilRoom();
         if (signal.aborted) return;
@@ -305,7 +305,7 @@ export class PlayedItem {
     reading.lastDts = dts;
     const duration = known ?? reading.frameMs;
     if (keyframe && (this.#joint === null || this.#isFresher)) this.#join(pts, dts);
-    // Frames that need what came before the keyframe at which it was joined.
+    // Frames that need data from before the keyframe at which it was joined.
     if (this.#joint === null || pts < this.#joint) return;
     this.#videoEnd = Math.max(this.#videoEnd, pts + duration);
     this.#add(slots, { pts, dts, duration, keyframe, data });
@@ -321,7 +321,7 @@ export class PlayedItem {
     this.#joint = pts;
     this.#firstDts = dts;
     if (!again) return;
-    // Only what belongs to the new keyframe stays.
+    // Only the packets of the new keyframe stay.
     const passed = this.#chapters.splice(0, this.#chapters.length - 1);
     for (const { queues } of passed) for (const queue of queues.values()) for (const frame of queue) this.#forget(frame);
     for (const queue of this.#chapters[0]?.queues.values() ?? []) {

@@ -12,32 +12,36 @@ export interface CuedItem {
   readonly until: number;
 }
 
-/** Told in the order of what viewers see; `item` is the very object that was cued. */
+/** Called in the order in which viewers see the items; `item` is the very object that was cued. */
 export interface PlayoutListener {
   /** The first packet of it has gone out. */
   onAir(item: CuedItem): void;
   /**
-   * It is known to end at `endsAt` (wall clock, ms), at least a second before it does where the source can tell: the moment to cue what follows.
+   * It is known to end at `endsAt` (wall clock, ms), called at least a second before it does if the source allows: the moment to cue the
+   * next item.
    * `mediaEnd`: it ends with its media, at this position in the source, ms; null: it is cut before.
    */
   onEnding(item: CuedItem, endsAt: number, mediaEnd: number | null): void;
   /** Its last packet has gone out and nothing was cued behind it. */
   onEnded(item: CuedItem): void;
-  /** It cannot be opened, read or decoded, lacks a track, or its live packets stayed away for too long. `reason` is for people. Nothing of it follows. */
+  /**
+   * It cannot be opened, read or decoded, lacks a track, or its live packets stayed away for too long. `reason` is for the log. None of its
+   * media follows.
+   */
   onFailed(item: CuedItem, reason: string): void;
 }
 
 /** Plays one item after the other on a stream whose tracks and timestamps never break. */
 export interface Playout {
-  /** Milliseconds into the source of what is on air; null: nothing is. */
+  /** Position of the item on air in its source, ms; null: no item is on air. */
   readonly position: number | null;
   readonly onAir: CuedItem | null;
   /**
-   * What is on air next: opened at once, put on air at `item.at`, when what is on air is cut. One item can be cued; another takes its place.
-   * Null takes it back.
+   * The next item: opened at once, put on air at `item.at`, when the item on air is cut. One item can be cued; another replaces it.
+   * Null withdraws it.
    */
   cue(item: CuedItem | null): void;
-  /** Changes when what is on air has to end, ms since the epoch. */
+  /** Changes when the item on air must end, ms since the epoch. */
   endAt(until: number): void;
   /** Takes the current item off air at once; the cued item stays. */
   stop(): void;

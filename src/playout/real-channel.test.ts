@@ -1,4 +1,4 @@
-/** Films of real encoders on one channel, decoded again: what viewers see and hear over each splice. */
+/** Films of real encoders on one channel, decoded again: the frames and audio that viewers get over each splice. */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -9,7 +9,7 @@ import type { OpenFile } from './file-bytes.ts';
 export interface ItemSubtitles {
   /** As the application calls it. */
   readonly language: string;
-  /** In order of their times, which are those of the item. */
+  /** In order of their times, which are relative to the item. */
   readonly cues: readonly FileCue[];
 }
 

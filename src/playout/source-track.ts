@@ -3,12 +3,12 @@ import type { SourceTrack } from '../core/ingest.ts';
 import { AudioCodec, BitstreamFormat, VideoCodec } from '../media/codec.ts';
 import type { SubtitleTrack, Track } from '../media/track.ts';
 
-/** Subtitles are of their application: a stream has those of the one that it plays in. */
+/** Subtitles belong to their application: a stream has those of the application in which it plays. */
 export function isOfSource(track: Track): track is Exclude<Track, SubtitleTrack> {
   return track.type !== 'subtitle';
 }
 
-/** A track behind the router as one that is to go through a router again. */
+/** Turns a track behind a router into a track that can enter another router. */
 export function sourceTrackOf(track: Exclude<Track, SubtitleTrack>): SourceTrack {
   const { id, timebase, bitrateConf, language, characteristics } = track;
   const common = { id, timebase, bitrateConf, ...(language !== '' && { language }), ...(characteristics !== '' && { characteristics }) };

@@ -24,7 +24,7 @@ function film(random: Random): FilmOptions {
   };
 }
 
-/** Half a minute of whatever may happen to a channel. */
+/** Half a minute of random events of a channel. */
 async function play(random: Random): Promise<FakeChannel> {
   const channel = new FakeChannel(Object.fromEntries(NAMES.map((name) => [name, film(random)])));
   const later = (ms: number): Promise<void> => new Promise((resolve) => void channel.timers.later(resolve, ms));
@@ -82,7 +82,7 @@ interface Shown {
   readonly keyframe: boolean | null;
 }
 
-/** What is wrong with the times of a track, in ticks or seconds. */
+/** The faults in the times of a track, in ticks or seconds. */
 function faultsOf(packets: readonly Shown[]): string[] {
   const faults: string[] = [];
   if (!isMonotonic(packets.map(({ dts }) => dts))) faults.push('a packet is decoded before, or with, the one before');

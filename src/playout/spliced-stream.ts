@@ -14,7 +14,7 @@ const CUT_TOLERANCE_MS = 0.5;
 /** Frames behind a cut that others need are shown within this time before it, ms, all together. */
 const SQUEEZE_MS = 2;
 const TICKS_PER_MS = 90;
-/** The last frame before a cut is shown for at least so long, ms. */
+/** Minimum time for which the last frame before a cut is shown, ms. */
 const MIN_FRAME_MS = 5;
 
 /** An item in its place. */
@@ -32,7 +32,10 @@ export interface SplicedItem {
   readonly cues: ItemCues;
 }
 
-/** The stream of a channel: frames of one item follow those of the one before, so that neither times nor tracks break. The stream stays its owner's. */
+/**
+ * The stream of a channel: the frames of one item follow those of the previous item, without a break in times or tracks. The stream belongs
+ * to its owner.
+ */
 export class SplicedStream {
   readonly #stream: Pick<IngestStream, 'setTracks' | 'push' | 'pushCue' | 'pushEvent' | 'countBytes'>;
   readonly #slots: ChannelSlots;
@@ -52,18 +55,18 @@ export class SplicedStream {
     this.#cuePieceMs = cuePieceMs;
   }
 
-  /** Where what was sent ends, ms of the channel. */
+  /** Where the sent media ends, ms of the channel. */
   get end(): number {
     return this.#leader?.end ?? Number.NEGATIVE_INFINITY;
   }
 
-  /** Where an item begins that belongs at `wanted`, ms of the channel: there, or behind what viewers have got. */
+  /** The beginning of an item that belongs at `wanted`, ms of the channel: there, or behind the media that viewers have. */
   beginOf(wanted: number): number {
     const begin = wanted > (this.#leader?.lastPts ?? Number.NEGATIVE_INFINITY) + MIN_FRAME_MS ? wanted : Math.max(wanted, this.end);
     return Math.max(begin, this.#behindAll);
   }
 
-  /** Behind every frame that viewers have got, also those that are there for others only; ms of the channel. */
+  /** Behind every frame that viewers have, including reference-only frames; ms of the channel. */
   get #behindAll(): number {
     return ((this.#leader?.latestPts ?? Number.NEGATIVE_INFINITY) + 1) / TICKS_PER_MS;
   }
@@ -73,7 +76,7 @@ export class SplicedStream {
    * then.
    */
   splice(item: PlayedItem, wanted: number, { follows }: { readonly follows: boolean }): SplicedItem {
-    // The last frames of what was before may have gone out since.
+    // The last frames of the previous item may have been sent since.
     const begin = Math.max(wanted, this.#behindAll);
     for (const slot of this.#slots.audio) this.#fill(slot, begin);
     item.offset = begin - (item.joint ?? 0);
@@ -180,7 +183,7 @@ export class SplicedStream {
     }
   }
 
-  /** Silence up to half a frame before or behind `until`, where what lies between is no longer than `limit`. */
+  /** Silence up to half a frame before or behind `until`, if the gap is no longer than `limit`. */
   #fill(slot: ChannelSlot, until: number, limit = MAX_SILENCE_MS): void {
     if (until - slot.end > limit) return;
     const silence = this.#silenceOf(slot);

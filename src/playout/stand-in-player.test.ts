@@ -114,7 +114,7 @@ class Studio {
     ingest.close(LEFT);
   }
 
-  /** Says nothing any more, and stays connected. */
+  /** Sends nothing any more, and stays connected. */
   mute(ingest: IngestStream): void {
     this.#encoders.delete(ingest);
   }
@@ -186,7 +186,7 @@ function hole(packets: readonly Sent[]): number {
   return Math.max(...times.slice(1).map((at, index) => at - (times[index] ?? at)));
 }
 
-/** How late sound is against the picture by what films say, ms: of what was sent between two times. */
+/** Delay of audio against video in the films, ms, in the media sent between two times. */
 function offset(studio: Studio, { fps = 25, sampleRate = 48_000 }: FilmOptions, from: number, to: number): number {
   const of = (type: Track['type']) => studio.sent.filter((packet) => packet.type === type && packet.at > from && packet.at < to);
   const begin = (packets: readonly Sent[], ms: number): number => {
@@ -209,7 +209,7 @@ describe('a slate', () => {
     const second = studio.publish('tv', { start: 5 });
     await studio.pass(3000);
     expect(studio.application.stream('tv')).toMatchObject({ sourceType: 'Rtmp', source: { present: true } });
-    // At either change what is sent keeps pace with the clock.
+    // At either change the sent media keeps pace with the clock.
     for (const type of ['video', 'audio'] as const) {
       const packets = studio.of(type);
       expect(hole(packets)).toBeLessThan(100);
@@ -368,7 +368,7 @@ describe('a live stream that stands in', () => {
   });
 });
 
-/** A stage of which the test is the stream. */
+/** A stage whose stream is the test. */
 class Stage implements StandInStage {
   readonly address = { vhost: 'v', app: 'app', stream: 'tv' };
   readonly clock = new ManualClock();

@@ -1,4 +1,4 @@
-/** Plays what stands in for encoders: the machine of channels, on a stream that was somebody else's until now. */
+/** Plays the stand-in of an encoder: like a channel, on a stream that belonged to an encoder until now. */
 import type { StandInConfig } from '../config/index.ts';
 import type { SourcePacket, SourceTrack } from '../core/ingest.ts';
 import type { StandIn, StandInStage, StandIns } from '../core/stand-in.ts';
@@ -10,18 +10,18 @@ import { ChannelPlayout, type Later, type Readiness } from './channel-playout.ts
 import type { ItemSources } from './item-source.ts';
 import type { CuedItem, PlayoutListener } from './playout.ts';
 
-/** Packets of a live stream that stands in may stay away for so long, ms. */
+/** Maximum time without packets of a live stand-in, ms. */
 const TOLERANCE_MS = 1000;
 /** Limit of the missed time that is made up at once, ms. */
 const MAX_LATE_MS = 1500;
-/** So much of a cue, ms, may still be on when the encoder is back: nobody knows before when it comes. */
+/** Maximum of a cue, ms, that may remain on screen when the encoder is back: its return is unpredictable. */
 const CUE_PIECE_MS = 1000;
 /** Never, as wall clock. */
 const FAR = 8.64e15;
 
 /** Dependencies shared by the stand-ins of a server. All of it stays its owner's. */
 export interface StandInPlayersOptions {
-  /** Opens what a stand-in may play. */
+  /** Opens the items that a stand-in may play. */
   readonly sources: (settings: StandInConfig, stage: StandInStage) => ItemSources;
   readonly transcoder: Transcoder | null;
   readonly clock: Clock;
@@ -136,7 +136,7 @@ class StandInPlayer implements StandIn, PlayoutListener {
         pushCue: (language, cue) => stage.pushCue(language, cue),
         // Events and cues of the stand-in's source are not passed on.
         pushEvent: () => false,
-        // Nothing of it has come in.
+        // None of its packets has arrived.
         countBytes: () => undefined,
         get urgency() {
           return stage.urgency;

@@ -15,7 +15,7 @@ const CHUNK_BYTES = 65_536;
 const SECOND = MPEG_90K.den;
 /** The start time and the tracks must be found within this many bytes. */
 const MAX_HEAD_BYTES = 16_777_216;
-/** A file without anything to play in its first or last bytes, so many of them, is not read on for it. */
+/** Number of first or last bytes of a file that are searched for playable media. */
 const MAX_IDLE_BYTES = 67_108_864;
 /** Read at first before a place to find the keyframe that it needs, and at the end to find the last frame; more if need be. */
 const BACK_BYTES = 1_048_576;
@@ -25,7 +25,7 @@ const SEARCH_BYTES = 262_144;
 const REORDERED = SECOND;
 /** Audio of a place is written at most this much before its frames, ticks. */
 const AUDIO_AHEAD = SECOND;
-/** Positions are told in whole milliseconds. */
+/** Positions are reported in whole milliseconds. */
 const ROUNDING = 90;
 /** For the rounds after the first, which have nothing new to say. */
 const QUIET: Logger = {
@@ -41,7 +41,7 @@ function nothing(): void {}
 export class TransportFile implements MediaFile {
   readonly #bytes: FileBytes;
   #feed: TransportFeed;
-  /** At most what a chunk holds, and what the feed holds back until it knows the tracks. */
+  /** At most the content of a chunk, and the packets that the feed holds until it knows the tracks. */
   #events: FileEvent[] = [];
   #next = 0;
   #at = 0;
@@ -124,7 +124,7 @@ export class TransportFile implements MediaFile {
     this.#readers = new Map(tracks.flatMap((track) => (track.type === 'video' ? [[track.id, accessUnitReader(track)] as const] : [])));
   }
 
-  /** The event belongs to what follows the place. */
+  /** The event belongs to the media after this place. */
   #joins(event: FileEvent): boolean {
     if (event.type === 'tracks') return true;
     const { pts } = event.packet;
@@ -199,7 +199,7 @@ export class TransportFile implements MediaFile {
     return joint;
   }
 
-  /** Second at which what follows ends. */
+  /** Second at which the following media ends. */
   async #readEnd(): Promise<number> {
     const times = { video: new Set<number>(), audio: Number.NEGATIVE_INFINITY };
     for (let event = await this.#following(); event !== null; event = await this.#following()) {
@@ -215,7 +215,7 @@ export class TransportFile implements MediaFile {
     return endOfMedia((last + frame) / SECOND, times.audio / SECOND);
   }
 
-  /** Goes on at byte `from`, with the tables from the beginning of the file. */
+  /** Continues at byte `from`, with the tables from the beginning of the file. */
   async #open(from: number): Promise<void> {
     this.rewind();
     if (from === 0) return;
@@ -244,7 +244,7 @@ export class TransportFile implements MediaFile {
       stream: {
         setTracks: (tracks) => this.#events.push({ type: 'tracks', tracks }),
         push: (packet) => this.#events.push({ type: 'packet', packet, timebase: MPEG_90K, duration: 0 }),
-        // Splices of a file are those of the broadcast that it was taken from.
+        // Splices in a file belong to the broadcast from which it was recorded.
         pushEvent: () => false,
       },
       logger,

@@ -4,10 +4,10 @@ import type { FileBytes } from './file-bytes.ts';
 /** Tables are repeated some times a second. */
 const PROBED_BYTES = 1_048_576;
 const CHUNK_BYTES = 65_536;
-/** Of what is unsupported: the rest are tables, texts and private data. */
+/** Only unsupported codecs: the rest are tables, texts and private data. */
 const MEDIA = /(?:video|audio)$/;
 
-/** Video and audio of the first program that are no codecs of ours, in words; empty where there are none, or no program is near. */
+/** Video and audio of the first program in unsupported codecs, in words; empty if there are none, or no program is near. */
 export async function unsupportedStreams(bytes: FileBytes): Promise<readonly string[]> {
   let program: TsProgram | null = null;
   const demuxer = new TsDemuxer({ onProgram: (found) => (program ??= found), onPes: () => {} });

@@ -4,7 +4,7 @@ import { WindowBytes } from './window-bytes.ts';
 
 const MIB = 1_048_576;
 
-/** A file whose bytes tell where they lie, and which counts what is read of it. */
+/** A file whose bytes contain their position, and which counts the reads. */
 class CountedBytes implements FileBytes {
   readonly size = 64 * MIB;
   calls = 0;

@@ -2,13 +2,13 @@ import type { FileBytes } from './file-bytes.ts';
 
 /** Read at once: a second or two of most films, a system call instead of some hundred. */
 const WINDOW_BYTES = 262_144;
-/** Of a place of which nothing is known yet: whoever keeps a frame keeps all that was read with it. */
+/** For a new place: keeping one frame keeps all bytes of its read. */
 const FIRST_BYTES = 16_384;
 /** Places of a file that are read at the same time: its tracks may lie far apart. */
 const WINDOWS = 4;
 /** A read that begins this soon after a piece continues it. */
 const NEAR_BYTES = 65_536;
-/** A piece of which this share was wanted is followed by one of twice its size. */
+/** A piece of which at least this share was used is followed by a piece of twice its size. */
 const WANTED_SHARE = 1 / 4;
 
 interface Window {
@@ -19,8 +19,8 @@ interface Window {
 }
 
 /**
- * Reads ahead for those who read small pieces one behind the other, and the further the more of what it reads is wanted. What it hands out
- * shares memory with what was read with it, which nobody may write to. Needs no closing.
+ * Reads ahead for readers of small consecutive pieces, the further the more of its reads are used. Its results share the memory of a read,
+ * which must not be written to. Needs no closing.
  */
 export class WindowBytes implements FileBytes {
   readonly #bytes: FileBytes;
@@ -47,7 +47,7 @@ export class WindowBytes implements FileBytes {
     return bytes.subarray(0, length);
   }
 
-  /** A place has one piece: the one before it is read no more. */
+  /** A place has one piece: the previous piece is no longer read. */
   #keep(window: Window, before: Window | undefined): void {
     const index = before === undefined ? -1 : this.#windows.indexOf(before);
     if (index >= 0) this.#windows.splice(index, 1);

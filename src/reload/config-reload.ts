@@ -47,7 +47,7 @@ export interface ReloadParts {
   readonly ownToken: () => Promise<string>;
   readonly setLevel: (level: LogLevel) => void;
   readonly alerts: { amend(config: AlertConfig | undefined): void };
-  /** Keeps what runs now for others to see. */
+  /** Stores the running configuration for other programs. */
   readonly keep: (config: ServerConfig) => Promise<void>;
   readonly followers?: ReloadFollowers | undefined;
   readonly logger: Logger;
@@ -170,7 +170,7 @@ export class ConfigReload {
     return { kind: 'refused', reason };
   }
 
-  /** A port of MPEG-TS belongs to one stream, whoever declares it. */
+  /** A port of MPEG-TS belongs to one stream, whatever declares it. */
   #requireOwnPorts(loaded: LoadedServer): void {
     const made = this.#parts.orchestrator.virtualHosts.filter(({ readOnly }) => !readOnly);
     const users = [

@@ -3,7 +3,7 @@ import { FileWatch, type FileWatchTimes } from '../util/file-watch.ts';
 import type { Logger } from '../util/logger.ts';
 import type { ConfigReload } from './config-reload.ts';
 
-/** Whose files are followed. */
+/** The configuration whose files are followed. */
 export interface ConfigWatchOptions {
   readonly reload: Pick<ConfigReload, 'files' | 'reload' | 'isBehind'>;
   readonly logger: Logger;
@@ -11,8 +11,8 @@ export interface ConfigWatchOptions {
 }
 
 /**
- * Reloads when the configuration file changes, or one that it included when it was read last. A file that a pattern would include from now
- * on is found by the next reload. Runs until `close`.
+ * Reloads when the configuration file changes, or a file that it included at its last reading. The next reload finds files that newly match
+ * a pattern. Runs until `close`.
  */
 export class ConfigWatch {
   readonly #options: ConfigWatchOptions;
@@ -26,7 +26,7 @@ export class ConfigWatch {
     this.#watch = this.#follow();
   }
 
-  /** Idempotent. A reload that is under way goes on. */
+  /** Idempotent. A reload that is under way continues. */
   close(): void {
     this.#closed = true;
     this.#watch.close();
@@ -39,7 +39,7 @@ export class ConfigWatch {
       ...{ paths: this.#files, logger },
       ...(times !== undefined && { times }),
       changed: async () => {
-        // The watch begins by telling what is there, which may have been written since it was read.
+        // The watch begins by reporting the present content, which may have been written since it was read.
         const isNews = !isFirst || reload.isBehind;
         isFirst = false;
         if (!isNews) return;

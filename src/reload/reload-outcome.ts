@@ -4,7 +4,7 @@ import type { SettingChange } from '../config/setting-change.ts';
 /** The result of a reload. */
 export type ReloadOutcome =
   | { readonly kind: 'reloaded'; readonly changes: readonly SettingChange[] }
-  /** Nothing has changed; `reason` says why, one line for each fault. */
+  /** Nothing has changed; `reason` has one line for each fault. */
   | { readonly kind: 'refused'; readonly reason: string };
 
 /** Notified of every reload. */

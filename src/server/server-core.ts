@@ -50,7 +50,7 @@ export interface ServerCoreOptions {
   readonly conditions: Conditions;
   readonly drain: Drain;
   readonly timeoutScale: TimeoutScale;
-  /** Folders that files may be played from. */
+  /** Folders from which files may be played. */
   readonly reading: AllowedFolders;
   /** Its services come when the core is there. */
   readonly services: ServiceList;
@@ -90,7 +90,7 @@ export async function makeCore(options: ServerCoreOptions): Promise<ServerCore> 
   running.push({ stop: async () => certificates.close() });
   const { ovt } = config.bind.publishers;
   const originMaps = new OriginMaps({
-    // Nodes that know nothing of TLS can use the plain port, where there is one.
+    // Nodes without TLS can use the plain port, if there is one.
     ovtPort: ovt?.port ?? ovt?.tlsPort ?? null,
     ovtScheme: ovt?.port === undefined ? 'ovts' : 'ovt',
     conditions,
@@ -101,7 +101,7 @@ export async function makeCore(options: ServerCoreOptions): Promise<ServerCore> 
   const transcoder = new TranscoderSupervisor({ clock, logger: transcoderLogger, queues, ...config.modules.transcoder });
   void logSandbox(transcoderLogger);
   const webhooks = new AdmissionWebhooks({ clock, logger: logger.child({ part: 'admission' }) });
-  // Sessions end while the server stops: their control servers hear of it behind everything else.
+  // Sessions end while the server stops: their control servers are notified after everything else.
   running.push({ keeps: true, stop: () => webhooks.stop() });
   const access = new AccessControls({
     ...{ clock, onFault: logFaults(logger), tell: logDenied(logger, notices) },

@@ -3,7 +3,7 @@ import type { Publisher } from '../core/publishing.ts';
 import type { PullSource } from '../core/pull.ts';
 import type { Service } from '../services/service.ts';
 
-/** The services of a server in the order of their start, with what streams are served and pulled with. Closes none of them. */
+/** The services of a server in the order of their start, and the publishers and pull sources that they provide. Closes none of them. */
 export class ServiceList {
   readonly all: Service[] = [];
   readonly publishers = new Map<PublisherKind, Publisher>();

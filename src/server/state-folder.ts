@@ -17,7 +17,7 @@ export interface StateFolder {
   readonly vhosts: StateStore;
   /** Persistent streams that the API made. */
   readonly pulls: PullDocumentStore;
-  /** The token that counts for the API, and the file that it is in; null where the configuration names it. */
+  /** The token of the API, and its file; null if the configuration names the token. */
   readonly apiAccess: { readonly token: string; readonly file: string | null };
   /** Call when the server has started: deletes the hidden documents for good. */
   forgetHidden(): Promise<void>;
@@ -39,13 +39,13 @@ export async function openStateFolder(
   },
 ): Promise<StateFolder> {
   const { config, forgets, conditions, logger, running } = options;
-  // It may be read when nobody else writes it.
+  // It may be read while it is not being written.
   const lock = await StateLock.open(folder);
   running.push({ last: true, stop: async () => lock.release() });
   const apiState = new ApiState(folder, logger);
   apiState.takeBack();
   if (forgets) {
-    // What is forgotten is gone when the start has succeeded, and not before.
+    // Forgotten state is deleted once the start has succeeded, and not before.
     running.push({ keeps: true, stop: async () => apiState.takeBack() });
     apiState.hide();
   }

@@ -32,26 +32,26 @@ import type { TimeoutScale } from '../util/timeout-scale.ts';
 export interface ServiceContext {
   readonly config: ServerConfig;
   readonly stateFolder: string;
-  /** Folders that files may be written to. */
+  /** Folders in which files may be written. */
   readonly writing: AllowedFolders;
-  /** Folders that files may be played from. */
+  /** Folders from which files may be played. */
   readonly reading: AllowedFolders;
   /** Opens media files that are neither MP4 nor MPEG-TS. */
   readonly ffmpegFiles: FfmpegFiles;
   /** Streams of this server as items. */
   readonly liveStreams: LiveStreams;
-  /** Which streams are made of which others. */
+  /** The sources of streams that are made of others. */
   readonly lineage: StreamLineage;
-  /** Folders that files that define channels may be in. */
+  /** Folders of files that define channels. */
   readonly definitions: AllowedFolders;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly timeoutScale: TimeoutScale;
   /** The conditions of `/health`. */
   readonly conditions: Conditions;
-  /** Is told what happens. */
+  /** Is notified of events. */
   readonly notices: Notices;
-  /** Learns what nobody who follows the server may be shown. */
+  /** Learns secrets that followers of the server must not see. */
   readonly secrets: KnownSecrets;
   readonly openings: PortOpenings;
   readonly limits: ServerLimits;
@@ -72,9 +72,9 @@ export interface ServiceContext {
 
 /** One protocol in both directions, or one kind of output, from its start on. The server calls each method once, in this order. */
 export interface Service {
-  /** What streams are served with. */
+  /** Publishers of streams. */
   readonly publishers?: readonly Publisher[];
-  /** What streams are pulled with. */
+  /** Sources for pulled streams. */
   readonly pullSources?: readonly PullSource[];
   /** Live SRT connections, for `/metrics`. */
   readonly srtLinks?: readonly SrtLinks[];
@@ -82,12 +82,12 @@ export interface Service {
   readonly metrics?: readonly MetricSource[];
   /** An application runs, for the first time or with new settings. Called for each. */
   applicationStarted?(application: Application): void;
-  /** Opens the ports that the configuration asks for; the applications of the last run are there. */
+  /** Opens the configured ports; the applications of the last run exist by now. */
   listen?(): Promise<void>;
   /** The server has started: what needs the last run's files may begin. */
   started?(): void;
-  /** Closes the ports, and ends what comes in by them. Streams end after it. Also called where `listen` failed or never came. */
+  /** Closes the ports, and ends their incoming connections. Streams end after it. Also called if `listen` failed or was never called. */
   close?(): Promise<void>;
-  /** Ends what is left after the streams: files get their ends, peers their farewells. */
+  /** Ends the rest after the streams: files are finished, peers notified. */
   finish?(): Promise<void>;
 }

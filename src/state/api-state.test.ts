@@ -75,7 +75,7 @@ test('a start that fails has forgotten nothing, and neither has one that was cut
   expect(readdirSync(join(folder, 'vhosts')).filter((name) => name.endsWith('.json'))).toEqual([]);
   failed.takeBack();
   expect(readdirSync(join(folder, 'vhosts'))).toEqual(['notes.txt', 'v.json']);
-  // Nothing is left to be forgotten.
+  // No state is left to be forgotten.
   await failed.forget();
   expect([existsSync(join(folder, 'vhosts/v.json')), said()]).toEqual([true, []]);
   new ApiState(folder, logger).hide();

@@ -1,4 +1,4 @@
-/** All that the API made, for those who want it gone at a start. */
+/** All state that the API made, for operators who start without it. */
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { showHidden } from '../util/hidden-characters.ts';
@@ -6,7 +6,7 @@ import type { Logger } from '../util/logger.ts';
 import { removeFileDurable } from './atomic-file.ts';
 import { problemOf } from './state-lock.ts';
 
-/** Folders of documents below the state folder. What of recordings and dumps is still to be finished lies elsewhere, as do their files. */
+/** Folders of documents below the state folder. Unfinished recordings and dumps are elsewhere, as are their files. */
 const MADE_BY_API: readonly (readonly [folder: string, noun: string])[] = [
   ['vhosts', 'virtual hosts'],
   ['pulls', 'persistent pulls'],
@@ -14,7 +14,7 @@ const MADE_BY_API: readonly (readonly [folder: string, noun: string])[] = [
   ['pushes', 'push tasks'],
 ];
 const SUFFIX = '.json';
-/** Nobody loads a document of such a name. */
+/** Documents of such names are never loaded. */
 const HIDDEN_SUFFIX = '.json.forgetting';
 /** Names that a line of the log holds at most. */
 const MAX_NAMES = 100;
@@ -50,7 +50,7 @@ export class ApiState {
     }
   }
 
-  /** Deletes the hidden documents and logs what they were. Rejects with `StateFolderProblem` if a document cannot be deleted. */
+  /** Deletes the hidden documents and logs their contents' names. Rejects with `StateFolderProblem` if a document cannot be deleted. */
   async forget(): Promise<void> {
     const hidden = this.#hidden;
     if (hidden === null) return;
@@ -67,7 +67,7 @@ export class ApiState {
     this.#hidden = null;
   }
 
-  /** Puts everything back that is hidden, by whomever; a document that was made anew since stays. Never throws. Done before it returns. */
+  /** Restores everything hidden, by any process; a document that was recreated since stays. Never throws. Done before it returns. */
   takeBack(): void {
     for (const [folder] of MADE_BY_API) {
       const path = join(this.#folder, folder);

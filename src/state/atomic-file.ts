@@ -35,7 +35,7 @@ export async function writeFileSoon(path: string, content: string, mode = 0o644)
     await rm(temporary, { force: true });
     throw error;
   }
-  // It stays open until then: whoever waits for the new file does not wait for more than it takes.
+  // It stays open until then, so that waiting for the new file takes no longer than necessary.
   return { durable: syncAndClose(file).then(() => syncPath(dirname(path))) };
 }
 

@@ -25,7 +25,7 @@ afterEach(async () => {
   rmSync(root, { recursive: true, force: true });
 });
 
-/** A definition is a text that begins with `ok`. Without `start` nobody scans but the test. */
+/** A definition is a text that begins with `ok`. Without `start` only the test scans. */
 function open(
   allowed = new AllowedFolders(null, 'AllowedRoots'),
   more: Partial<DefinitionFolderOptions<string>> = {},
@@ -48,7 +48,7 @@ function write(name: string, text: string): void {
   writeFileSync(join(folder, `${name}.sch`), text);
 }
 
-/** What has been told since the last call. */
+/** The notifications since the last call. */
 function news(): string[] {
   return told.splice(0);
 }
@@ -152,7 +152,7 @@ test('a file that cannot be used is told once per change, and what it said befor
   await definitions.scan();
   write('b', 'ok at last');
   await definitions.scan();
-  // Back to what is in force is no change.
+  // Returning to the valid definition is no change.
   expect(news()).toEqual(['a=ok', 'b=ok at last']);
   expect(errors()).toEqual([
     expect.stringMatching(/b\.sch cannot be used, it is left out: .* b says bad/),

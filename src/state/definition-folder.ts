@@ -1,4 +1,6 @@
-/** A folder of files that define something, one each: people write them, the API writes them, and what they say is followed while the server runs. */
+/**
+ * A folder of definition files, one for each object: people and the API write them, and the server follows their content while it runs.
+ */
 import { createHash } from 'node:crypto';
 import { type BigIntStats, constants, type Dirent } from 'node:fs';
 import { open, readdir, realpath, rm, stat } from 'node:fs/promises';
@@ -194,7 +196,7 @@ export class DefinitionFolder<Definition> {
     await this.#tail.catch(() => undefined);
   }
 
-  /** `hinted`: of which something was told; null: all of them. */
+  /** `hinted`: the files with a notice; null: all of them. */
   async #scan(hinted: ReadonlySet<string> | null): Promise<void> {
     if (this.#closed) return;
     const names = await this.#list();
@@ -221,7 +223,7 @@ export class DefinitionFolder<Definition> {
     return due;
   }
 
-  /** Names of what is defined, in order; null: the folder cannot be listed. */
+  /** Names of the defined objects, in order; null: the folder cannot be listed. */
   async #list(): Promise<string[] | null> {
     const { extension, isName } = this.#options;
     let entries: Dirent[];
@@ -272,7 +274,7 @@ export class DefinitionFolder<Definition> {
     const digest = digestOf(text);
     if (file.digest === digest) return;
     file.digest = digest;
-    // Whatever comes of it is news.
+    // Any result is news.
     this.#told.delete(name);
     if (file.inForce?.digest === digest) return;
     try {

@@ -12,7 +12,7 @@ const INTERVAL_MS = 10_000;
 
 /** Folders of a disk watch, and its observers. */
 export interface DiskWatchOptions {
-  /** Is told in words without paths. */
+  /** Called with words without paths. */
   readonly conditions: Conditions;
   readonly logger: Logger;
   /** Absolute, with a description each; for a missing folder its nearest existing parent is checked. */
@@ -90,14 +90,14 @@ export class DiskWatch {
   }
 }
 
-/** The folder at `path`, or the first above it that is there, which this process can write to; rejects when it cannot. */
+/** The folder at `path`, or its nearest existing parent, if this process can write to it; rejects otherwise. */
 export async function writableFolder(path: string): Promise<string> {
   const folder = await deepestThere(resolve(path));
   await access(folder, constants.W_OK | constants.X_OK);
   return folder;
 }
 
-/** What is wrong with the room on the disk of `what`; null when there is enough. */
+/** The lack of room on the disk of `what`; null if there is enough. */
 export function spaceFault(what: string, space: DiskSpace): string | null {
   if (space.free === 0 || space.freeFiles === 0) return `the disk of ${what} is full`;
   return isLow(space) ? `the disk of ${what} is nearly full` : null;

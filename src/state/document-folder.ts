@@ -39,8 +39,8 @@ export class DocumentFolder<Document = unknown> {
   }
 
   /**
-   * Every document that can be read, by the names of their files. Torn, foreign and newer ones are renamed to `<file>.broken-<time>` and
-   * named in the log. Makes the folder.
+   * Every readable document, by file name. Torn, foreign and newer documents are renamed to `<file>.broken-<time>` and named in the log.
+   * Makes the folder.
    */
   async load(): Promise<StoredDocument<Document>[]> {
     const { folder, logger } = this.#options;
@@ -49,7 +49,7 @@ export class DocumentFolder<Document = unknown> {
     const entries = await readdir(folder, { withFileTypes: true });
     for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
       const path = join(folder, entry.name);
-      // Writes that were cut off; a folder is somebody else's.
+      // Interrupted writes; a folder belongs to another program.
       if (entry.name.endsWith('.tmp') && entry.isFile()) await rm(path, { force: true });
       if (!entry.name.endsWith(SUFFIX)) continue;
       try {
@@ -61,7 +61,7 @@ export class DocumentFolder<Document = unknown> {
     return documents;
   }
 
-  /** Resolves when the document is on disk. Rejects with the file system's error, and the old one is still there. */
+  /** Resolves when the document is on disk. Rejects with the file system's error, and the previous document remains. */
   save(key: string, document: Document): Promise<void> {
     return this.#inOrder(key, () => writeFileAtomic(this.#pathOf(key), this.#textOf(document), MODE));
   }
@@ -91,7 +91,7 @@ export class DocumentFolder<Document = unknown> {
     await setAside(this.#pathOf(key), why, this.#options.logger);
   }
 
-  /** Keeps a copy of a document of which only a part can be used; false when that fails. */
+  /** Keeps a copy of a partly usable document; false if that fails. */
   copyAside(key: string, why: string): Promise<boolean> {
     return copyAside(this.#pathOf(key), why, this.#options.logger);
   }

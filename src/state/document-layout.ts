@@ -1,4 +1,4 @@
-/** How the documents of one kind lie in their files: all of them have `format`, `version` and `kind`. */
+/** The layout of one kind of documents in their files: all of them have `format`, `version` and `kind`. */
 import { createHash } from 'node:crypto';
 
 /** File systems take 255 bytes; endings, temporary and set-aside names append up to 35. */

@@ -8,7 +8,10 @@ interface FolderWatcher {
   on(event: 'error', listener: () => void): unknown;
 }
 
-/** How the system is asked to tell; throws where it cannot. `told` gets the name of a file, or null for whatever it was. Default: `fs.watch`. */
+/**
+ * Asks the system for notices; throws if it cannot give them. `told` gets the name of a file, or null for an unknown file. Default:
+ * `fs.watch`.
+ */
 export type FolderWatch = (folder: string, told: (name: string | null) => void) => FolderWatcher;
 
 /** Which names count. */
@@ -22,12 +25,15 @@ export interface FolderHintsOptions {
 const TEMPORARY = /\.tmp$/;
 const MAX_NAMES = 1000;
 
-/** Nothing is told before `follow`, or where the system tells nothing: hints make a look earlier, and never needless. Needs a close. */
+/**
+ * Nothing is reported before `follow`, or if the system gives no notices: hints only make a check earlier, never unnecessary. Needs a
+ * close.
+ */
 export class FolderHints {
   readonly #folder: string;
   readonly #options: FolderHintsOptions;
   readonly #names = new Set<string>();
-  /** Something was told that may concern all of them: links may have been switched. */
+  /** A notice that may concern all files: links may have been switched. */
   #all = false;
   #watcher: FolderWatcher | null = null;
   /** Of the folder that is watched: another one may have taken its place. */
@@ -57,11 +63,11 @@ export class FolderHints {
       });
       this.#watcher = watcher;
     } catch {
-      // There are no watches left: everything is found in its turn.
+      // There are no watches left: every change is found in its turn.
     }
   }
 
-  /** Names without their extension that were told since the last call; null: any may have changed. */
+  /** Names without extension with a notice since the last call; null: any may have changed. */
   take(): ReadonlySet<string> | null {
     const names = this.#all ? null : new Set(this.#names);
     this.#all = false;

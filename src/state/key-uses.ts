@@ -16,7 +16,7 @@ export type KeyUseTimes = ReadonlyMap<string, number>;
 export interface KeyUsesOptions {
   readonly stateFolder: string;
   readonly logger: Logger;
-  /** Of the keys that are there now: no others are kept. */
+  /** Of the present keys; no others are kept. */
   readonly times: () => KeyUseTimes;
 }
 
@@ -63,7 +63,7 @@ export class KeyUses {
   async stop(): Promise<void> {
     if (this.#timer !== null) clearInterval(this.#timer);
     this.#timer = null;
-    // One that is under way may have begun before the last use.
+    // A write under way may have begun before the last use.
     await this.#saving;
     await this.save();
   }

@@ -21,7 +21,7 @@ export interface RunningConfig {
   readonly keySalt: string;
 }
 
-/** Keeps what the server runs on from now on. No secret of the configuration is in the file. Rejects with the file system's error. */
+/** Stores the running configuration from now on. The file contains no readable secret. Rejects with the file system's error. */
 export async function keepRunningConfig(stateFolder: string, file: string, config: ServerConfig): Promise<void> {
   const key = randomBytes(SEAL_KEY_BYTES).toString('base64url');
   const document = { file: resolve(file), sealKey: key, keySalt: keySalt(), config: sealed(config, sealBy(key)) };

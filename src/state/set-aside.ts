@@ -14,7 +14,7 @@ export async function setAside(file: string, why: string, logger: Logger): Promi
   }
 }
 
-/** Copies `file` to `<file>.broken-<time>`, for it is to be replaced by what of it can be used. False, and told, when it cannot be copied. */
+/** Copies `file` to `<file>.broken-<time>`, because its usable part will replace it. False, with a log line, if it cannot be copied. */
 export async function copyAside(file: string, why: string, logger: Logger): Promise<boolean> {
   const aside = `${file}.broken-${Date.now()}`;
   try {

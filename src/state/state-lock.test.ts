@@ -39,7 +39,7 @@ test('one process has the folder, another is told which', async () => {
 test('a process that was killed holds nothing, although its number is still written', async () => {
   await (await holder()).kill();
   expect(readdirSync(folder)).toContain('server.pid');
-  // Somebody else has the number now.
+  // Another process has the number now.
   writeFileSync(join(folder, 'server.pid'), `${process.pid} ${hostname()}\n`);
   StateLock.take(folder).release();
 });

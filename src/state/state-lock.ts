@@ -1,4 +1,4 @@
-/** One server for one state folder. */
+/** Ensures one server per state folder. */
 import { accessSync, constants, existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { hostname } from 'node:os';
@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { messageOf } from '../util/message-of.ts';
 
-/** Nothing is ever in it: it is there to be locked. */
+/** It is always empty: it exists to be locked. */
 const LOCK_FILE = 'server.lock';
 /** Holder of the lock, for people. */
 const HOLDER_FILE = 'server.pid';
@@ -15,7 +15,7 @@ const BUSY = 5;
 /** Takes the exclusive lock of the file now, and writes nothing. */
 const TAKE = 'PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE';
 
-/** Needs a shared lock for a moment, which whoever has the exclusive one refuses. */
+/** Needs a shared lock for a moment, which the holder of the exclusive lock prevents. */
 const LOOK = 'SELECT count(*) FROM sqlite_schema';
 
 /** The state folder cannot be used; the message says which and why. */
@@ -24,8 +24,8 @@ export class StateFolderProblem extends Error {
 }
 
 /**
- * The lock of a state folder, by the locks of SQLite, which are those of the kernel: they end with the process however it ends, know no
- * process ids, and hold across containers. `release` gives it back.
+ * The lock of a state folder, by the locks of SQLite, which are the kernel's: they end with the process however it ends, know no process
+ * ids, and hold across containers. `release` releases it.
  */
 export class StateLock {
   readonly #database: DatabaseSync;
@@ -95,7 +95,7 @@ export function problemOf(folder: string, error: unknown): StateFolderProblem {
   return new StateFolderProblem(`state folder '${folder}' cannot be used: ${why}`, { cause: error });
 }
 
-/** For people only: a full disk must not keep the server from what it can do. */
+/** For people only: a full disk must not stop the server. */
 function warnOfHolder(file: string): void {
   try {
     writeFileSync(file, `${process.pid} ${hostname()}\n`);
@@ -125,7 +125,7 @@ function holderOf(file: string): string {
   return host === hostname() ? `process ${pid}` : `process ${pid} on '${host}'`;
 }
 
-/** Empty when it has just taken the lock, or somebody removed the file. */
+/** Empty if another process has just taken the lock, or the file was removed. */
 function readHolder(file: string): { readonly pid?: string; readonly host?: string } {
   try {
     const [pid = '', host = ''] = readFileSync(file, 'utf8').trim().split(' ');

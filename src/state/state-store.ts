@@ -40,7 +40,7 @@ export class StateStore {
     return this.#documents.setAside(name, why);
   }
 
-  /** Keeps a copy of a document of which only a part can be used; false when that fails. */
+  /** Keeps a copy of a partly usable document; false if that fails. */
   copyAside(name: string, why: string): Promise<boolean> {
     return this.#documents.copyAside(name, why);
   }

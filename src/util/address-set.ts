@@ -6,7 +6,7 @@ import { plainAddress } from './client-address.ts';
 const MAX_MEMORY = 1024;
 
 export class AddressSet {
-  /** Nothing is in it. */
+  /** The set is empty. */
   readonly isEmpty: boolean;
   readonly #list = new BlockList();
   readonly #verdicts = new Map<string, boolean>();

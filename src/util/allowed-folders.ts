@@ -117,7 +117,7 @@ export async function deepestReal(path: string): Promise<string> {
     try {
       return resolve(await realpath(at), ...rest);
     } catch (error) {
-      // Nothing there yet, or a link that leads nowhere or a file in the way: mkdir would follow neither.
+      // Nothing exists there yet, or a dangling link or a file is in the way: mkdir would follow neither.
       const { code, message } = error as NodeJS.ErrnoException;
       const goesUp = code === 'ENOENT' || code === 'ENOTDIR';
       if (!goesUp || dirname(at) === at) throw new PathRefused(`${JSON.stringify(path)} cannot be looked up: ${message}`);

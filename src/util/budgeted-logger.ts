@@ -2,7 +2,7 @@ import type { Clock } from './clock.ts';
 import { LineBudget } from './line-budget.ts';
 import type { Logger, LogLines } from './logger.ts';
 
-/** Lines of a kind that go out in a minute. */
+/** Limit of lines of a kind per minute. */
 export const MAX_LINES_PER_MINUTE = 100;
 
 /** The budget shared by the `limited` loggers of a server; suppressed lines are counted in `lines`. The caller closes it. */
@@ -13,8 +13,8 @@ export function limitedLines(clock: Clock, lines: LogLines): LineBudget {
 }
 
 /**
- * Writes to what `open` gives, which is called with the first line: of the children that come and go in a flood most never write one.
- * Lines of `limited` go out as far as the budget goes.
+ * Writes to the logger that `open` returns, which is called for the first line: most children in a flood never write a line.
+ * Lines of `limited` are written within the budget.
  */
 export class BudgetedLogger implements Logger {
   readonly #open: () => LogLines;

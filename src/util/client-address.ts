@@ -3,7 +3,7 @@ import { isIP, isIPv4, isIPv6 } from 'node:net';
 import { addressBytes } from './address-bytes.ts';
 
 const MAPPED = '::ffff:';
-/** One household or one server has a network of this size at least (RFC 6177). */
+/** A household or a server has a network of at least this size (RFC 6177). */
 const NETWORK_BYTES = 8;
 
 /** An IPv4 address that a dual-stack socket wrote as IPv6. */
@@ -31,7 +31,7 @@ export function isLoopback(host: string): boolean {
   return plain === '::1' || (isIPv4(plain) && plain.startsWith('127.'));
 }
 
-/** A host name or an address as it stands in front of a port: IPv6 in brackets. */
+/** A host name or an address in the form before a port: IPv6 in brackets. */
 export function bracketed(host: string): string {
   return host.includes(':') ? `[${host}]` : host;
 }

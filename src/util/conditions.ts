@@ -3,7 +3,7 @@
 /** Maximum of kept conditions; further ones are only counted. */
 export const MAX_CONDITIONS = 1000;
 
-/** One for the whole server. Logs nothing: the owner of a condition logs the details. */
+/** The server has one. Logs nothing: the owner of a condition logs the details. */
 export class Conditions {
   /** Reasons by key. */
   readonly #raised = new Map<string, string>();

@@ -35,7 +35,7 @@ async function serve(answer: RequestListener): Promise<string> {
   return `http://127.0.0.1:${await portOf(server)}/control`;
 }
 
-/** A server that sends `bytes` to whoever has asked something; null: it hangs up. */
+/** A server that answers every request with `bytes`; null: it closes the connection. */
 async function lie(bytes: string | null, ends = true): Promise<string> {
   const sockets = new Set<net.Socket>();
   const server = net.createServer((socket) => {

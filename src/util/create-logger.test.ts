@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { createLogger, type LogFormat, type ProgramLog } from './create-logger.ts';
 
-/** What the log holds after `write`. */
+/** The content of the log after `write`. */
 async function logged(format: LogFormat, write: (logger: ProgramLog) => void): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-log-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));

@@ -1,4 +1,4 @@
-/** The end of a connection that is ended properly, and not waited for. */
+/** Ends a connection properly, without waiting for its peer. */
 import type { Duplex } from 'node:stream';
 
 /**

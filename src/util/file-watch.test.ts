@@ -16,7 +16,7 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 interface Watched {
-  /** What the files held at each call. */
+  /** The content of the files at each call. */
   readonly seen: string[];
   readonly logger: RecordingLogger;
   readonly watch: FileWatch;

@@ -42,7 +42,7 @@ interface WatchedFolder {
 export class FileWatch {
   readonly #options: FileWatchOptions;
   readonly #times: FileWatchTimes;
-  /** Folders of the files, of the links to them and of what these lead to. */
+  /** Folders of the files, of the links to them and of their targets. */
   readonly #folders = new Map<string, WatchedFolder>();
   readonly #look: () => void;
   readonly #poll: NodeJS.Timeout;

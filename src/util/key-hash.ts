@@ -10,7 +10,7 @@ export const MIN_KEY_LENGTH = 16;
 export const MAX_KEY_LENGTH = 256;
 const SALT_BYTES = 12;
 const KEY_BYTES = 24;
-/** Characters that stand for themselves in URLs, stream ids and headers. */
+/** Characters that need no escaping in URLs, stream ids and headers. */
 const KEY = /^[\w.~-]+$/;
 const HASH = /^sha256:([\w-]{1,64}):([\w-]{43})$/;
 
@@ -19,7 +19,7 @@ export function makeKey(): string {
   return randomBytes(KEY_BYTES).toString('base64url');
 }
 
-/** Why a text is no key, to be put behind its name; undefined for one that is. */
+/** Why a text is not a valid key, to be appended to its name; undefined if it is valid. */
 export function keyFault(key: string): string | undefined {
   if (key.length < MIN_KEY_LENGTH || key.length > MAX_KEY_LENGTH)
     return `must have ${MIN_KEY_LENGTH} to ${MAX_KEY_LENGTH} characters, but has ${key.length}`;

@@ -9,9 +9,9 @@ const BLOCK = 64;
 const SIZES = { sha1: 20, sha256: 32 } as const;
 const INNER_PAD = 0x36;
 const OUTER_PAD = 0x5c;
-/** Bytes of a text that is hashed so; longer ones are left to `createHmac`. */
+/** Limit of bytes of a text for this method; longer texts use `createHmac`. */
 const MAX_BYTES = 4096;
-/** A character of UTF-16 has at most so many in UTF-8. */
+/** Maximum of UTF-8 bytes for a UTF-16 unit. */
 const MAX_BYTES_PER_CHARACTER = 3;
 const NUMBER_BYTES = 4;
 const BYTE = 0x100;
@@ -35,7 +35,7 @@ export class KeyedHash {
     this.#key = createSecretKey(bytes);
     this.#size = size;
     this.#outer = Buffer.alloc(BLOCK + SIZES[algorithm]);
-    // One byte more shows what is too long.
+    // One byte more reveals a text that is too long.
     this.#given = Buffer.alloc(size + 1);
     this.#expected = Buffer.alloc(size + 1);
     for (let at = 0; at < BLOCK; at += 1) {

@@ -1,10 +1,10 @@
-/** Secrets known to the server, which are hidden from everyone who reads its logs and events. */
+/** Secrets known to the server, which are hidden from all readers of its logs and events. */
 
 /** Characters; a secret that is shorter is a word that other texts may have, too. */
 export const MIN_KNOWN_LENGTH = 6;
-/** Longer texts are no secrets that somebody would echo. */
+/** Longer texts are not secrets that could be echoed. */
 const MAX_LENGTH = 4096;
-/** Learned ones that are known at once; of more the oldest are forgotten. */
+/** Limit of learned secrets; the oldest are forgotten. */
 const MAX_LEARNED = 20_000;
 const MASK = '***';
 const WORD = '[\\p{L}\\p{N}_]';
@@ -15,13 +15,13 @@ const WORD = '[\\p{L}\\p{N}_]';
  * number. Needs no closing.
  */
 export class KnownSecrets {
-  /** How long those are that begin so, the longest first. */
+  /** The lengths of the secrets with this beginning, the longest first. */
   readonly #byBeginning = new Map<string, { readonly length: number; count: number }[]>();
   /** In the order of learning. */
   readonly #learned = new Set<string>();
   #configured: ReadonlySet<string> = new Set();
 
-  /** The secrets of the configuration, in the place of those before. */
+  /** The secrets of the configuration, replacing the previous ones. */
   configure(secrets: Iterable<string>): void {
     const now = new Set(variantsOf(secrets));
     for (const text of now) this.#count(text, 1);
@@ -29,7 +29,7 @@ export class KnownSecrets {
     this.#configured = now;
   }
 
-  /** Knows these as well from now on. */
+  /** Adds these secrets from now on. */
   learn(secrets: Iterable<string>): void {
     for (const text of variantsOf(secrets)) {
       // The most recently used secret is forgotten last.

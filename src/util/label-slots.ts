@@ -1,4 +1,4 @@
-/** Keeps the labels of metrics few: so many streams have some of their own, all others share one. */
+/** Keeps the labels of metrics few: a limited number of streams have their own, all others share one. */
 
 interface Slot {
   readonly labels: string;

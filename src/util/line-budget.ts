@@ -1,9 +1,9 @@
-/** How often a line may be in the log that somebody outside can cause. */
+/** Limits how often a log line that clients can cause is written. */
 import { endOwner } from './client-address.ts';
 import type { Clock } from './clock.ts';
 
 const MINUTE_MS = 60_000;
-/** Kinds that are told apart; all others count as one. */
+/** Limit of distinguished kinds; all others count as one. */
 const MAX_KINDS = 256;
 const OTHERS = 'of other kinds';
 /** Lines of a kind in a minute beyond its budget, each of an address that has had none in it: the flood of one must not hide the others. */
@@ -12,9 +12,9 @@ export const MAX_LATE_LINES = 8;
 /** Options of a budget. */
 export interface LineBudgetOptions {
   readonly clock: Clock;
-  /** Lines of a kind that go out in a minute. */
+  /** Limit of lines of a kind per minute. */
   readonly linesPerMinute: number;
-  /** Writes the line about those that were too many; `fields` are those of the last one. */
+  /** Writes the line about suppressed lines; `fields` are those of the last of them. */
   readonly tell: (kind: string, lines: number, fields: object) => void;
 }
 
@@ -82,7 +82,7 @@ export class LineBudget {
   #turn(now: number): void {
     const loud = this.#tell();
     this.#kinds.clear();
-    // The line that told of them is the first of this minute.
+    // The line that reported them is the first of this minute.
     for (const [kind, fields] of loud) {
       const owners = 'peer' in fields && typeof fields.peer === 'string' ? [endOwner(fields.peer)] : [];
       this.#kinds.set(kind, { lines: 1, fields: {}, owners: new Set(owners), late: 0 });

@@ -1,4 +1,4 @@
-/** Which addresses the server listens on. Every listener has one socket for each, so that no peer has an IPv4 address in IPv6 clothes. */
+/** The addresses on which the server listens. Every listener has one socket for each, so that no peer has an IPv4 address in IPv6 form. */
 import { isIPv6 } from 'node:net';
 
 /** All of IPv4. */

@@ -6,7 +6,7 @@ class FakeFiles implements SinkFiles {
   text = '';
   /** Bytes it takes of each write. */
   takes = Number.POSITIVE_INFINITY;
-  /** What it answers instead. */
+  /** Its answer instead. */
   fault: string | null = null;
   /** Writes that a thread of the pool has. */
   readonly away: (() => void)[] = [];

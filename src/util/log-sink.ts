@@ -1,4 +1,4 @@
-/** Where lines of the log go: a descriptor that may be slow, full or gone, none of which may hold up the server or end it. */
+/** The output of the log: a descriptor that may be slow, full or gone, none of which may hold up the server or end it. */
 import fs from 'node:fs';
 
 /** Limit of queued text, characters; a line beyond it is dropped and counted. */
@@ -46,7 +46,7 @@ export class LogSink {
   #queued = 0;
   /** The line in progress: it is never cut for another one. */
   #begun: Uint8Array | null = null;
-  /** Lines that come meanwhile are written by whoever writes already. */
+  /** The present writer also writes the lines that come meanwhile. */
   #isWriting = false;
   /** A thread of the pool has `#begun`. */
   #isAway = false;
@@ -60,7 +60,7 @@ export class LogSink {
     this.#files = options.files ?? fs;
   }
 
-  /** Lines dropped that no line has told of yet. */
+  /** Dropped lines that are not reported yet. */
   get dropped(): number {
     return this.#dropped;
   }
@@ -87,7 +87,7 @@ export class LogSink {
   }
 
   /**
-   * Writes what is queued before it returns, as far as the descriptor takes it within 0.3 s; later lines are dropped. For the end of the
+   * Writes the queue before it returns, as far as the descriptor takes it within 0.3 s; later lines are dropped. For the end of the
    * process. Idempotent.
    */
   close(): void {

@@ -1,4 +1,4 @@
-/** The newest lines of the log, for those who follow it through the API. */
+/** The newest lines of the log, for clients that follow it through the API. */
 import type { Clock } from './clock.ts';
 import { KnownSecrets } from './known-secrets.ts';
 import { LOG_LEVELS } from './log-levels.js';

@@ -32,7 +32,7 @@ export class EventGenerator {
     });
   }
 
-  /** It sends nothing any more. */
+  /** It sends nothing further. */
   get ended(): boolean {
     return this.#timers.length === 0;
   }
@@ -48,7 +48,7 @@ export class EventGenerator {
     for (const timer of this.#timers.splice(0)) clearInterval(timer);
   }
 
-  /** One that a stream does not take is counted there. */
+  /** The stream counts events that it refuses. */
   #send(rule: EventRule, application: GeneratingApplication, isWanted: (name: string) => boolean, now: number): void {
     const { format, target, keyframeOnly, urgent } = rule;
     const streams = application.streams.filter(({ name }) => isWanted(name));

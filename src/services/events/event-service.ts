@@ -1,10 +1,10 @@
 /**
  * Events that the server makes itself: those of `EventGenerator` of an application, by a file of rules (SEI and AMF).
  *
- * `event-rules.ts` reads the file when an application starts; an `EventGenerator` sends until it ends. What becomes of events is the core's.
+ * `event-rules.ts` reads the file when an application starts; an `EventGenerator` sends until it ends. The core distributes the events.
  *
- * Threads: the main one; a timer for each rule.
- * Limits: 64 rules a file, one event each 20 ms and rule, and what a stream takes (`core/event-injector.ts`).
+ * Threads: the main thread; a timer for each rule.
+ * Limits: 64 rules a file, one event each 20 ms and rule, and the stream's own (`core/event-injector.ts`).
  */
 import { readFile } from 'node:fs/promises';
 import type { Application } from '../../core/application.ts';

@@ -1,4 +1,4 @@
-/** Plays a file in real time, again and again, with timestamps that go on. */
+/** Plays a file in real time, repeatedly, with continuous timestamps. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import type { SourcePacket, SourceTrack } from '../../core/ingest.ts';
@@ -8,7 +8,7 @@ import type { FileEvent, MediaFile } from '../../playout/media-file.ts';
 import type { Clock } from '../../util/clock.ts';
 import { messageOf } from '../../util/message-of.ts';
 
-/** Packets that are due within this time go out together, ms. */
+/** Packets due within this time are sent together, ms. */
 const TURN_MS = 10;
 /** A file whose time jumps by more than this, or a disk that is late by more, does not make up for it, ms. */
 const MAX_LEAD_MS = 5000;

@@ -242,11 +242,11 @@ it('hears nobody but the senders that are named, who need not wait for others', 
   clock.advance(60_000);
   source.push(packet, '198.51.100.1:5000');
   expect([gate.streams.length, source.counters.barred]).toEqual([1, 101]);
-  // Whose turn it is when many streams begin.
+  // Turns when many streams begin.
   expect(gate.streams[0]?.request.client).toBe('2001:db8::1');
   source.push(packet, '192.0.2.1:5000');
   expect(source.counters).toMatchObject({ barred: 101, foreign: 0 });
-  // A line for each of the first addresses, and then no more, however many there are.
+  // A line for each of the first addresses, and then none, however many there are.
   const told = logger.matching('MPEG-TS senders not heard: the stream map names others for their port');
   expect(told.map(({ fields }) => fields['peer'])).toEqual(Array.from({ length: 1 + MAX_LATE_LINES }, (_, n) => `198.51.100.${n}:5000`));
   expect([source.admits('192.0.2.1:1'), source.admits('192.0.2.2:1')]).toEqual([true, false]);

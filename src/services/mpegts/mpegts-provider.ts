@@ -211,7 +211,7 @@ export class MpegtsProvider {
     for (const source of this.#sources.values()) source.checkDeadlines();
     const now = this.#options.clock.monotonic();
     for (const [connection, since] of this.#connections) {
-      // A port takes one connection, so one that makes no stream must not keep others out.
+      // A port takes one connection, so a connection without a stream must not keep others out.
       if (this.#sources.get(connection.localPort ?? 0)?.started === true) this.#connections.set(connection, now);
       else if (now - since >= this.#timeouts.firstTrack) connection.destroy();
     }

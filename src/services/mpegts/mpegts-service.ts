@@ -21,10 +21,10 @@ import { MpegtsProvider } from './mpegts-provider.ts';
 import { DEFAULT_MPEGTS_TIMEOUTS, type MpegtsRoute } from './port-source.ts';
 
 const PORT_MACRO = '${Port}';
-/** Sets of `Source`, by the list they are made of. */
+/** Sets of `Source`, by their list. */
 const SETS = new WeakMap<readonly string[], AddressSet>();
 
-/** One provider for each address of the server. */
+/** Each address of the server has one provider. */
 export function startMpegts(context: ServiceContext): Service {
   const { config, orchestrator, openings, limits, clock, timeoutScale } = context;
   const { mpegts } = config.bind.providers;

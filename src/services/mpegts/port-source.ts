@@ -60,7 +60,7 @@ export interface PortCounters {
 /** The provider as one port sees it; it also feeds the port and keeps its time. */
 export interface PortSourceOptions {
   readonly port: number;
-  /** Stands before the address of a sender. */
+  /** Precedes the address of a sender. */
   readonly scheme: 'UDP' | 'TCP';
   readonly route: (port: number) => MpegtsRoute | null;
   readonly logger: Logger;

@@ -12,7 +12,7 @@ import { formatMuxFile, MUX_EXTENSION, parseMuxFile } from './mux-file.ts';
 
 const SCAN_MS = 500;
 
-/** The application, which must have the provider, and what channels are made with. */
+/** The application, which must have the provider, and the parts for making channels. */
 export interface ApplicationChannelsOptions {
   readonly application: Application;
   /** `MuxFilesDir`, absolute. */
@@ -23,7 +23,7 @@ export interface ApplicationChannelsOptions {
   /** Finds how a channel would be made of itself; null: it would not. */
   readonly loopFinder: (definition: ChannelDefinition) => () => string | null;
   readonly lineage: MultiplexChannelOptions['lineage'];
-  /** Whose channels are; default: ours. */
+  /** Which node's channels are played; default: all are ours. */
   readonly work?: SharedWork;
   /** Channels are others now. */
   readonly onChanged: () => void;
@@ -126,7 +126,7 @@ export class ApplicationChannels {
     return [...this.#channels].find(([, channel]) => channel.name === name);
   }
 
-  /** Brings the channels to what the files say. */
+  /** Updates the channels from the files. */
   #settle(): void {
     if (this.#closed) return;
     const wanted = this.#wanted();
@@ -154,7 +154,7 @@ export class ApplicationChannels {
     if (this.#isRead) notices.post({ type, vhost, app, kind: 'multiplex', stream });
   }
 
-  /** By file; of those that define one name the first counts. */
+  /** By file; of several files that define one name, the first counts. */
   #wanted(): Map<string, ChannelDefinition> {
     const wanted = new Map<string, ChannelDefinition>();
     const owners = new Map<string, string>();

@@ -14,7 +14,7 @@ export interface MappedTrack {
   readonly framerateConf: number;
 }
 
-/** A stream that a channel takes tracks from. */
+/** A stream from which a channel takes tracks. */
 export interface ChannelSource {
   /** A label. */
   readonly name: string;

@@ -2,7 +2,7 @@
 import { type StreamAddress, streamKey, streamOfUrl, streamText } from '../../core/stream-address.ts';
 import type { ChannelDefinition } from './channel-definition.ts';
 
-/** A channel whose output stream somebody names. */
+/** A channel whose output stream is named as a source. */
 export interface NamedChannel {
   /** Of the inbound stream of the channel. */
   readonly address: StreamAddress;

@@ -18,14 +18,14 @@ export class ChannelTime {
   /** Wall clock of channel time 0, ms; null before the first source has delivered. */
   #base: number | null = null;
 
-  /** A source is to deliver from now on. */
+  /** A source will deliver from now on. */
   join(stream: Clocked): SourceTime {
     const source = new SourceTime(stream, this);
     this.#sources.add(source);
     return source;
   }
 
-  /** It delivers no more. Idempotent. */
+  /** It no longer delivers. Idempotent. */
   leave(source: SourceTime): void {
     this.#sources.delete(source);
   }

@@ -1,4 +1,4 @@
-/** Outbound tracks as those of a channel. */
+/** Turns outbound tracks into tracks of a channel. */
 import type { SourceTrack } from '../../core/ingest.ts';
 import { isImageTrack, isMediaTrack, type MediaTrack, type Track } from '../../media/track.ts';
 import { sourceTrackOf } from '../../playout/source-track.ts';

@@ -270,7 +270,7 @@ describe('multiplex channels', () => {
     await one.run(20, [two]);
     const times = stream('app/ch').packets.filter(({ track }) => track.variantName === 'two_video');
     expect(times.every((packet, index) => index === 0 || seconds(packet) > seconds(times[index - 1] ?? packet))).toBe(true);
-    // Ten frames lie before what was there already.
+    // Ten frames overlap the present media.
     expect(times).toHaveLength(20 + 20 - 10 + 1);
     outbound.startedAt += 3000;
     await one.run(2, [two]);
@@ -345,7 +345,7 @@ describe('multiplex channels', () => {
     await one.run(3, [three]);
     const names = stream('app/ch').packets.map(({ track }) => track.variantName);
     expect(names.filter((name) => name === 'three_video')).toHaveLength(6);
-    // The rungs of those that are away stay, for when they are back.
+    // The rungs of absent sources stay, for their return.
     expect(named(stream('app/ch'))).toEqual(['0 one_video', '1 two_video', '2 three_video', '3 four_video']);
     expect([app.outbound('two')?.tapped, app.outbound('three')?.tapped]).toEqual([false, true]);
   });
@@ -463,7 +463,7 @@ describe('multiplex channels', () => {
     });
     expect(channels.loopOf(app, loop)).toBe('the channel would be made of itself: default/app/a <- other/second/b <- default/app/a');
     expect(channels.loopOf(app, ladder('c', 'a'))).toBeNull();
-    // A file asks nobody.
+    // A file needs no lease.
     await of(app).save(loop);
     expect(channel('a').pullingMessage).toBe(
       'Multiplex Channel : #default#app/a: Failed to mirror stream stream://other/second/b (err : 508)',

@@ -39,7 +39,7 @@ export interface MultiplexChannelOptions {
   readonly logger: Logger;
 }
 
-/** A source of the channel with what is there of it. */
+/** A source of the channel with its present state. */
 interface Place {
   readonly source: ChannelSource;
   tap: SourceTap | null;
@@ -47,7 +47,7 @@ interface Place {
   tracks: readonly SourceTrack[];
 }
 
-/** The reason why a channel waits: for everybody, and for the log. */
+/** The reason why a channel waits: for clients, and for the log. */
 interface Fault {
   readonly message: string;
   readonly why: string;
@@ -74,10 +74,10 @@ export class MultiplexChannel {
   #time = new ChannelTime();
   #ids = new Map<string, number>();
   #lastAt = new Map<number, number>();
-  /** The source whose events and subtitles are those of the channel; null without any. */
+  /** The source of the channel's events and subtitles; null without any source. */
   #speaker: Place | null = null;
   readonly #breaks = new SourceBreaks();
-  /** Taps are being opened: tracks are told together. */
+  /** Taps are being opened: tracks are announced together. */
   #opening = false;
 
   constructor({ definition, application, find, loop, lineage, isOthers = () => false, logger }: MultiplexChannelOptions) {
@@ -121,7 +121,7 @@ export class MultiplexChannel {
       return { place, stream, obstacle: this.#obstacle(place, stream) };
     });
     const obstacle = found.find((one) => one.obstacle !== null)?.obstacle ?? null;
-    // A channel on the air takes every source that comes; one that is to begin waits for all of them.
+    // A channel on the air takes every source that comes; a channel that has not begun waits for all of them.
     const usable = found.filter((one) => one.obstacle === null);
     if (usable.length > 0 && (obstacle === null || this.onAir)) this.#open(usable);
     if (obstacle !== null) this.#wait(obstacle.message, obstacle.why);
@@ -139,7 +139,7 @@ export class MultiplexChannel {
     return address === null ? undefined : this.#find(address);
   }
 
-  /** Why a source cannot be taken now: it is not there, is made of this channel, or has nothing of what is wanted. */
+  /** Why a source cannot be taken now: it is absent, is made of this channel, or has none of the wanted tracks. */
   #obstacle(place: Place, stream: OutboundStream | undefined): Fault | null {
     const { source } = place;
     if (stream === undefined) return { message: this.#waitingFor(place), why: '' };
@@ -182,7 +182,7 @@ export class MultiplexChannel {
     return tap;
   }
 
-  /** Before it begins, its first packets are waited for. */
+  /** Before the channel begins, it waits for the source's first packets. */
   get #urgency(): Urgency {
     return this.#ingest?.urgency ?? Urgency.REAL_TIME;
   }
@@ -302,7 +302,7 @@ export class MultiplexChannel {
     this.#end({ code: 'peer-left', detail: `the last source of the multiplex channel has ended: ${reason.detail}` });
   }
 
-  /** The core has ended the stream: silence, the API, another publisher of its name. The next look begins it anew. */
+  /** The core has ended the stream: silence, the API, another publisher of its name. The next check begins it anew. */
   #onStreamEnd(reason: CloseReason): void {
     this.#ingest = null;
     this.#end(reason);
@@ -327,7 +327,7 @@ export class MultiplexChannel {
     ingest?.close(reason);
   }
 
-  /** The reason why the channel cannot begin, whatever comes. */
+  /** The reason why the channel cannot begin, whatever sources come. */
   #fault(): Fault | null {
     const unsupported = this.definition.sourceStreams.find(({ url }) => streamOfUrl(url) === null);
     if (unsupported !== undefined)

@@ -30,7 +30,7 @@ interface Applications {
   application(vhost: string, app: string): Application | undefined;
 }
 
-/** With what the API drives. */
+/** With the channels, which the API controls. */
 export function startMultiplex({
   orchestrator,
   definitions,
@@ -73,7 +73,7 @@ export class MultiplexChannels {
     readonly applications: Applications;
     readonly allowed: AllowedFolders;
     readonly lineage: StreamLineage;
-    /** Whose channels are; default: ours. */
+    /** Which node's channels are played; default: all are ours. */
     readonly work?: SharedWork;
     readonly logger: Logger;
   }) {
@@ -109,7 +109,7 @@ export class MultiplexChannels {
     return this.#followed.get(application) ?? null;
   }
 
-  /** Plays the channels of an application for as long as it runs. Resolves when its folder has been read; never rejects. */
+  /** Plays the channels of an application while it runs. Resolves when its folder has been read; never rejects. */
   follow(application: Application): Promise<void> | undefined {
     const folder = application.definition.config.providers?.multiplex?.muxFilesDir;
     if (folder === undefined || this.#followed.has(application)) return undefined;

@@ -1,4 +1,4 @@
-/** What comes beside the media of the sources of a multiplex channel: events, breaks, subtitles. */
+/** The side data of the sources of a multiplex channel: events, breaks, subtitles. */
 import { afterEach, expect, it } from 'vitest';
 import { LEFT, ladder, seconds, setUp, source, tearDown } from '../../../test/fakes/multiplex-core.ts';
 import { audioTrack, videoTrack } from '../../../test/fakes/source.ts';

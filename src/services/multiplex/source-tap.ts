@@ -15,7 +15,7 @@ import type { ChannelSource, MappedTrack } from './channel-definition.ts';
 import type { ChannelTime, SourceTime } from './channel-time.ts';
 import { canBeMapped, mappedTrackOf } from './mapped-track.ts';
 
-/** Where the channel hears of its source. */
+/** The channel's listener for its source. */
 export interface TapListener {
   /** How soon the channel needs packets. */
   readonly urgency: Urgency;
@@ -45,7 +45,7 @@ interface MappedOutput {
 
 /** Made by the channel, which closes it. */
 export class SourceTap {
-  /** Packets that lay before what the channel had got already, or before the first keyframe. */
+  /** Packets that overlapped the channel's present media, or preceded the first keyframe. */
   discarded = 0;
   readonly stream: OutboundStream;
   readonly #source: ChannelSource;

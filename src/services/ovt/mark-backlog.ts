@@ -31,7 +31,7 @@ export class MarkBacklog {
     else if (this.#begins.length === 0) this.#held = this.#held.filter((held) => isOf(held.packet, mark, packet.track.id));
   }
 
-  /** Nothing is kept before the first mark. */
+  /** Packets are not kept before the first mark. */
   push(packet: Packet): void {
     const mark = this.#mark;
     this.#mark = null;

@@ -22,7 +22,7 @@ function facts(targetDuration: number): SegmentFacts {
   return { segmentDuration: 1, chunkDuration: 0.5, targetDuration, partHoldBack: 1.5, offset: 0, tracks: [] };
 }
 
-/** Of the segment that begins with the keyframe at `time` ms; the target duration is known from the third on. */
+/** The mark of the segment that begins with the keyframe at `time` ms; the target duration is known from the third on. */
 function mark(msn: number, time: number): SegmentMark {
   const common = { discontinuity: false, discontinuities: 0, tags: '', expected: time + 1000, earliest: time + 900 };
   return { run: 'r', msn, time, startTime: 1_000_000 + time, ...common, facts: facts(msn < 2 ? 0 : 1) };
@@ -129,7 +129,7 @@ describe('an edge that numbers as its origin does', () => {
     expect(frames[0]).toBe(2 * 90_000);
     const sound = sink.packets.filter(({ trackId }) => trackId === AUDIO.id).map(({ pts }) => pts);
     expect(sound).toEqual(sound.map((_, index) => (sound[0] ?? 0) + index * 1024));
-    // The first frame of sound whose middle lies in the segment.
+    // The first audio frame whose middle lies in the segment.
     expect(Math.abs((sound[0] ?? 0) - 2 * 48_000)).toBeLessThanOrEqual(512);
   });
 

@@ -22,7 +22,7 @@ afterEach(async () => {
   for (const close of closing.splice(0).reverse()) await close();
 });
 
-/** An origin that has one stream, and counts what it is asked to look for. */
+/** An origin with one stream, which counts the lookups. */
 async function origin(key?: string) {
   const logger = new RecordingLogger();
   let lookUps = 0;

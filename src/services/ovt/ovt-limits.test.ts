@@ -1,4 +1,4 @@
-/** What edges may cost an OVT publisher. */
+/** The cost of edges for an OVT publisher. */
 import net from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { closing, listen, media, origin, pull, RawEdge, serve, setUpOrigin, until, url } from '../../../test/fakes/ovt-publishing.ts';

@@ -103,7 +103,7 @@ describe('a relayed stream', () => {
     for (const [index, packet] of sent.entries()) {
       const { data, keyframe } = sink.packets[index]!;
       expect(keyframe).toBe(packet.keyframe);
-      // Frames end with what they were, behind start codes and parameter sets.
+      // Frames end with their original bytes, behind start codes and parameter sets.
       const body = packet.track.type === 'video' ? packet.data.subarray(4) : packet.data;
       expect(Buffer.compare(data.subarray(data.length - body.length), body)).toBe(0);
       if (packet.track.type === 'audio') expect(data.length).toBe(body.length);
@@ -348,7 +348,7 @@ test('looks for a stream that is not there, and serves it when it has come', asy
   const { sink } = await pull(url('far'));
   expect(sink.tracks[0]).toHaveLength(TRACKS.length);
   await expect(pull(url('nowhere'))).rejects.toThrow('404');
-  // Whoever is asked next is told for whom.
+  // The next station is told who asks.
   const via = [expect.any(String)];
   expect(wanted).toEqual(
     ['far', 'nowhere'].map((stream) => ({ vhost: 'default', app: 'app', stream, query: '', client: '127.0.0.1', via })),

@@ -69,7 +69,7 @@ test('a port with TLS refuses who speaks without, and has room for others', asyn
   await expect(pull(`ovt://localhost:${port}/app/live`)).rejects.toThrow();
   await expect.poll(() => logger.lines.map(({ message }) => message)).toContain('OVT connection closed in the TLS handshake');
   expect(publisher.connections).toBe(0);
-  // One that says nothing does not hold up the end.
+  // A silent connection does not hold up the end.
   const silent = net.connect({ port, host: '127.0.0.1' });
   closing.push(() => silent.destroy());
   await pull(`ovts://localhost:${port}/app/live`, IDENTITY.cert);

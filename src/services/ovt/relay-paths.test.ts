@@ -26,7 +26,7 @@ afterEach(async () => {
   for (const node of nodes.splice(0)) await node.close();
 });
 
-/** A server that pulls what it is asked for from `origin`. */
+/** A server that pulls requested streams from `origin`. */
 class Node {
   readonly logger = new RecordingLogger();
   readonly paths = new RelayPaths();

@@ -2,7 +2,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { type StreamAddress, streamKey } from '../../core/stream-address.ts';
 
-/** Servers on a path; a longer one is treated as a circle. */
+/** Limit of servers on a path; a longer path is treated as a loop. */
 const MAX_HOPS = 16;
 /** Remembered circles until the requesting edge is informed. */
 const MAX_CIRCLES = 1000;

@@ -1,4 +1,4 @@
-/** Connections to receivers that behave, and to those that do not. */
+/** Connections to well-behaved and to faulty receivers. */
 import { createSocket } from 'node:dgram';
 import net, { type AddressInfo } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
@@ -91,7 +91,7 @@ async function provider(options: Partial<RtmpProviderOptions> = {}) {
   return { gate, url: `rtmp://127.0.0.1:${made.port}/app` };
 }
 
-/** A TCP server that does with its connections what the test says. */
+/** A TCP server that treats its connections as the test says. */
 async function listen(onConnection: (socket: net.Socket) => void): Promise<number> {
   const sockets = new Set<net.Socket>();
   const server = net.createServer((socket) => {
@@ -107,7 +107,7 @@ async function listen(onConnection: (socket: net.Socket) => void): Promise<numbe
   return (server.address() as AddressInfo).port;
 }
 
-/** An RTMP server by a script; gives the messages it hears. */
+/** A scripted RTMP server; returns its received messages. */
 async function scripted(script: ServerScript, onAccepted?: (socket: net.Socket) => void) {
   let heard: RtmpServer | null = null;
   const port = await listen((socket) => {
@@ -127,7 +127,7 @@ async function scripted(script: ServerScript, onAccepted?: (socket: net.Socket) 
 function media(seconds: number, video = VIDEO): Packet[] {
   const frames = constantFrames({ rate: 30, gop: 30, seconds, from: 10, bFrames: true });
   const [first, ...rest] = videoPackets(video, frames);
-  // A keyframe is what every connection begins with.
+  // Every connection begins with a keyframe.
   return [...(first === undefined ? [] : [first]), ...interleave(rest, audioPackets(AUDIO, seconds, 9.95))];
 }
 
@@ -167,7 +167,7 @@ describe('RTMP', () => {
     );
     await attempt.destination.close();
     await stream.until(({ closed }) => closed);
-    // What precedes the first frame is left out.
+    // Packets before the first frame are left out.
     expect(byTrack(stream, 'audio')).toHaveLength(packets.filter(({ track, dts }) => track === AUDIO && dts / 48 >= 9999.5).length);
     expect(attempt.destination.sentBytes).toBeGreaterThan(stream.packets.reduce((sum, { data }) => sum + data.length, 0));
   });

@@ -39,7 +39,7 @@ function entryOf(push: MapElement): PushMapEntry {
     throw push.fault('Protocol', `must be one of ${known}, but is ${JSON.stringify(push.text('Protocol'))}`);
   }
   const url = trimUrl(push.text('Url'));
-  // Macros stand for names of streams, which are not longer than this one.
+  // Macros are replaced by names of streams, which are not longer than this one.
   if (faultOfUrl(protocol, withMacros(url, { app: 'a', name: 'a', sourceName: 'a' })) !== null) {
     throw push.fault('Url', `is no URL for ${protocol}: ${JSON.stringify(url)}`);
   }

@@ -2,13 +2,13 @@
 import { counterMetrics, taskMetrics } from '../../core/tasks/task-metrics.ts';
 import type { MetricSource } from '../../util/metrics.ts';
 
-/** Counted from the start on. */
+/** Counters since the start. */
 export class PushCounts {
   /** Receivers that took media. */
   connections = 0;
   bytes = 0;
   failures = 0;
-  /** Packets that receivers were too slow for, of connections that are over. */
+  /** Packets for which receivers were too slow, of ended connections. */
   dropped = 0;
 }
 

@@ -228,7 +228,7 @@ export class PushPublisher implements Publisher<PushPublisherConfig> {
   }
 }
 
-/** -1 stands for the default; 0 would never let anything happen. */
+/** -1 means the default; 0 would expire at once. */
 function timeoutsOf({ connectionTimeout, sendTimeout }: PushPublisherConfig): PushTimeouts {
   return {
     connection: connectionTimeout > 0 ? connectionTimeout : DEFAULT_TIMEOUTS.connection,

@@ -20,7 +20,7 @@ export interface PushRequest extends TaskRequest {
   readonly streamKey: string;
 }
 
-/** Why a URL cannot be pushed to. */
+/** Why a URL is no valid destination. */
 export type UrlFault = 'malformed' | 'scheme' | 'port' | 'mode' | 'listen';
 
 /** Characters; far longer than any real key, and within the limits of AMF0 texts and SRT URLs. */

@@ -106,7 +106,7 @@ export class PushTask extends FollowingTask<PushRequest> {
     return this.#reason;
   }
 
-  /** When media began and ended to go out, of the last connection; ms since the epoch, null for never. */
+  /** When sending of media began and ended, for the last connection; ms since the epoch, null for never. */
   get startTime(): number | null {
     return this.#startedAt;
   }
@@ -232,7 +232,7 @@ export class PushTask extends FollowingTask<PushRequest> {
       this.#fault(error.message);
       return;
     }
-    // Encoders need not be waited for.
+    // There are no encoders to wait for.
     for (const track of this.#selected) if (isVideoTrack(track)) this.#stream.requestKeyframe(track.id);
   }
 

@@ -19,7 +19,7 @@ import { enhancedFourCc } from './track-selection.ts';
 /** Messages that a receiver may begin and not finish, at once and a second. */
 const MAX_DISCARDS_PER_SECOND = 16;
 
-/** Times at the receiver begin at 0. Codecs beyond H.264 and AAC go out as Enhanced RTMP. */
+/** Times at the receiver begin at 0. Codecs beyond H.264 and AAC are sent as Enhanced RTMP. */
 export class RtmpDestination implements Destination {
   sentBytes = 0;
   readonly dropped = 0;
@@ -143,7 +143,7 @@ export class RtmpDestination implements Destination {
     this.#send(track.type, timestamp, [header, track.config]);
   }
 
-  /** Script data is all that RTMP has a form for; nothing goes before the media. */
+  /** RTMP can carry only script data; none is sent before the media. */
   #writeEvent({ event, data, dts, track }: Packet): void {
     if (event?.format !== EventFormat.AMF || this.#base === null) return;
     const timestamp = Math.round(toMilliseconds(dts, track.timebase) - this.#base);
@@ -192,7 +192,7 @@ function fourCcNumber({ codec }: MediaTrack): number {
   return Buffer.from(fourCcOf(codec) ?? '\0\0\0\0', 'latin1').readUInt32BE(0);
 }
 
-/** Nothing for a figure that is not known. */
+/** Unknown figures are omitted. */
 function positive(name: string, value: number): Record<string, number> {
   return value > 0 ? { [name]: value } : {};
 }

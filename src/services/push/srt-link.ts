@@ -127,7 +127,7 @@ export class SrtLink implements PayloadLink, WatchedLink {
     this.fail(new PushFailure('lost', `connection lost: ${detail}`));
   }
 
-  /** Waits until the receiver has everything and has had the time to hand it on. */
+  /** Waits until the receiver has everything and has had time to pass it on. */
   async #takeLeave(): Promise<void> {
     const { clock } = this.#options;
     const connection = this.#connection;

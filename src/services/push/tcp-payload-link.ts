@@ -29,7 +29,7 @@ export class TcpPayloadLink implements PayloadLink {
   }
 
   onEntryPoint(): void {
-    // A TCP connection drops nothing, so there is nothing to recover from.
+    // A TCP connection drops nothing, so recovery is not needed.
   }
 
   flush(): void {

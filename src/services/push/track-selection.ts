@@ -31,7 +31,7 @@ export function leftOut({ protocol, trackIds, variantNames }: Wanted, tracks: re
   return left.length === 0 ? '' : labels(left);
 }
 
-/** The FourCC that a track needs Enhanced RTMP for; null when every RTMP server takes it. */
+/** The FourCC with which Enhanced RTMP carries a track; null if plain RTMP carries it. */
 export function enhancedFourCc(track: VideoTrack | AudioTrack): string | null {
   return isPlain(track) ? null : fourCcOf(track.codec);
 }

@@ -7,7 +7,7 @@ import { resolveHost } from './resolve-host.ts';
 /** Datagrams that may leave at once: the usual socket buffer of a receiver holds some ninety. */
 const BURST = 32;
 const BURST_INTERVAL_MS = 1;
-/** Datagrams that may wait for their burst before packets have to. */
+/** Limit of datagrams that wait for their burst before packets have to wait. */
 const MAX_WAIT = 1024;
 /** For what still waits when the task ends. */
 const LINGER_MS = 1000;

@@ -33,7 +33,7 @@ describe('a recording', () => {
     expect(video).toHaveLength(150);
     expect(Math.abs((video[0] ?? 9) - (audio[0] ?? 0))).toBeLessThan(0.04);
     expect(readdirSync(join(bench.root, 'deep'))).toEqual([`a.${extension}`]);
-    // What the stream has put out; the tables of a finished MP4 are others.
+    // The stream's output; the tables of a finished MP4 differ.
     const { size } = statSync(join(bench.root, `deep/a.${extension}`));
     expect(Math.abs(stream.bytes - size)).toBeLessThanOrEqual(extension === 'ts' ? 0 : 0.1 * size);
     expect(bench.notes()).toEqual([]);

@@ -16,7 +16,7 @@ function make(name: string, more: { limit?: number; prepare?: () => Promise<void
   return { sink: new FileSink({ path: join(folder, name), onError: (error) => errors.push(error), ...more }), errors };
 }
 
-/** What all file handles have in common. */
+/** The common part of all file handles. */
 async function fileHandles(): Promise<FileHandle> {
   const probe = await open(join(folder, 'probe'), 'w');
   await probe.close();

@@ -28,8 +28,8 @@ export interface FileSinkOptions {
 }
 
 /**
- * A new file, written at its end. The caller closes it. `write` never blocks and accepts any amount: check `full` first and drop what can
- * be spared.
+ * A new file, written at its end. The caller closes it. `write` never blocks and accepts any amount: check `full` first and drop
+ * dispensable packets.
  */
 export class FileSink {
   readonly #path: string | (() => string);

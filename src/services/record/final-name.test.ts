@@ -26,7 +26,7 @@ function make(name: string): string {
   return join(folder, name);
 }
 
-/** Makes the file system one without hard links. */
+/** Turns the file system into one without hard links. */
 function withoutLinks(code: string): void {
   vi.mocked(link).mockImplementation(() => Promise.reject(Object.assign(new Error(code), { code })));
 }

@@ -7,7 +7,7 @@ import type { AllowedFolders } from '../../util/allowed-folders.ts';
 const MAX_NUMBERS = 10_000;
 /** Limit of file systems, bytes. */
 const MAX_NAME = 255;
-/** A longer one is not an extension but part of the name, bytes. */
+/** A longer text is not an extension but part of the name, bytes. */
 const MAX_EXTENSION = 16;
 /** Of a file system without hard links. */
 const NO_LINKS: readonly (string | undefined)[] = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'];
@@ -46,7 +46,7 @@ export async function giveName(from: string, target: string, folders: AllowedFol
       const { code } = error as NodeJS.ErrnoException;
       if (code === 'EEXIST') {
         if (!(await isSameFile(from, path))) continue;
-        // The last process had come as far as the second name.
+        // The previous process had reached the second name.
         await unlink(from);
         return path;
       }

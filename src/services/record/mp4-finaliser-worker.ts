@@ -4,7 +4,7 @@ import { Semaphore } from '../../util/semaphore.ts';
 import type { FinaliserAnswer, FinaliserJob } from './finalise.ts';
 import { finaliseMp4 } from './mp4-finaliser.ts';
 
-/** While one waits for the disk the other is worked on; the tables of many would need much memory at once. */
+/** While one waits for the disk the next is processed; the tables of many would need much memory at once. */
 const AT_ONCE = 2;
 const semaphore = new Semaphore(AT_ONCE);
 

@@ -61,7 +61,7 @@ describe('a container', () => {
     const reason = `${extension.toUpperCase()} cannot hold Video_0 (${codec})`;
     const { attached } = bench.stream([...tracks, ...sound]);
     expect(await bench.record('both', { filePath: `/b.${extension}` })).toMatchObject({ state: 'error', reason });
-    // Whoever wants the audio alone asks for it.
+    // A client that wants only the audio requests it.
     const alone = await bench.record('sound', { filePath: `/s.${extension}`, variantNames: ['audio'] });
     expect(alone).toMatchObject({ state: 'recording' });
     attached.close(CLOSED);
@@ -100,7 +100,7 @@ describe('a container', () => {
       state: 'error',
       reason: 'TS cannot hold Video_0 (AV1)',
     });
-    // Audio alone would not be what was asked for.
+    // Audio alone would not match the request.
     expect(await bench.record('n', { filePath: '/n.ts', variantNames: ['video', 'audio'] })).toMatchObject({
       state: 'error',
       reason: 'TS cannot hold Video_0 (AV1)',

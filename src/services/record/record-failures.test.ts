@@ -69,7 +69,7 @@ it('is told why at each stream when the settings refuse its path', async () => {
   for (let round = 0; round < 2; round += 1) {
     const { attached } = bench.stream(sample.tracks);
     expect(bench.tasks()).toMatchObject([{ state: 'error', reason: expect.stringContaining('WebM') }]);
-    // Nobody waits for what is not recorded.
+    // An unrecorded track is not waited for.
     expect(attached.urgency).toBe(Urgency.NONE);
     attached.close(CLOSED);
   }
@@ -113,7 +113,7 @@ describe('a bug in one recording', () => {
     attached.close(CLOSED);
     expect(bench.tasks().map(({ id, state }) => `${id} ${state}`)).toEqual(['bad error', 'good ready']);
     await bench.publisher.stop();
-    // What was written of the other is kept as well.
+    // The other recording's file is kept as well.
     expect(bench.files().sort()).toEqual(['bad_0.mp4', 'good_0.mp4']);
   });
 

@@ -59,7 +59,7 @@ it('drops whole groups of frames while the disk is stuck, and goes on at a keyfr
   for (const packet of packets.slice(0, 9 * 30)) file.push(packet);
   const { dropped } = file;
   expect(dropped).toBeGreaterThan(60);
-  // What waits is bounded: the limit and the run that is being gathered.
+  // Waiting data is bounded: by the limit and the run that is being gathered.
   expect(file.bytes).toBeLessThan(20 * 1024 * 1024);
   folders.letGo();
   // A keyframe is taken as soon as the disk has caught up.

@@ -38,7 +38,7 @@ export interface RecordFileOptions {
   /** Makes the gauge of bytes that wait for the disk; `onWritten` returns it when none are left. */
   readonly makeGauge?: () => QueueGauge;
   readonly onWritten?: (gauge: QueueGauge) => void;
-  /** The file cannot be written any more; called once at most. */
+  /** The file cannot be written any further; called once at most. */
   readonly onError: (error: Error) => void;
 }
 
@@ -77,7 +77,7 @@ export class RecordFile {
     this.#endMs = this.startMs;
     let sink: FileSink | null = null;
     const head: Uint8Array[] = [];
-    // The container writes its head while it is made, before there is a file to write it to.
+    // The container writes its head during its construction, before there is a file.
     const write = (chunks: readonly Uint8Array[]): void => {
       if (sink === null) head.push(...chunks.map((chunk) => new Uint8Array(chunk)));
       else append(sink, chunks);

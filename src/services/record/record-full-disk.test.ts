@@ -9,7 +9,7 @@ import type { Packet } from '../../media/packet.ts';
 const sample = encodeSample();
 const bench = new RecordingBench();
 const SAMPLE_MS = 6000;
-/** What a look at the disk tells. */
+/** The result of a check of the disk. */
 const disk = vi.hoisted(() => ({ hasRoom: true }));
 vi.mock('../../util/disk-space.ts', () => ({ hasRoom: async () => disk.hasRoom }));
 
@@ -63,7 +63,7 @@ it('a recording begins anew when there is room again, and keeps what it had', { 
   // It still wants the stream.
   expect(stream.viewers).toBe(1);
   await expect.poll(() => bench.named()).toEqual(['r_0.mp4']);
-  // There is none yet: nothing is begun, and nothing said.
+  // There is none yet: nothing is begun, and nothing reported.
   const errors = (): number => bench.logger.lines.filter(({ message }) => message.startsWith('recording failed')).length;
   round = await sendUntil(attached, round, () => true);
   expect([state(), bench.files(), errors()]).toEqual(['error', ['r_0.mp4'], 1]);

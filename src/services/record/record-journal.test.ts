@@ -63,13 +63,13 @@ function noSpace(): Error {
   return Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC', errno: -28 });
 }
 
-/** The journal of a process that has just started, and what it found. */
+/** The journal of a process that has just started, and the notes that it found. */
 async function start(notes = new Notes()) {
   const journal = new RecordJournal(notes, new RecordInfoFiles(), logger);
   return { journal, notes, left: await journal.load() };
 }
 
-/** Starts a process and lets it finish what lies there; the names of the notes that remain. */
+/** Starts a process and lets it finish the files there; returns the names of the remaining notes. */
 async function recover(finished: FinishedRecording[] = []): Promise<string[]> {
   const { journal, left } = await start();
   await journal.recover(
@@ -152,7 +152,7 @@ it('finalises later what got its name while the disk was full, also when the not
   expect(outcome).toBe('finished');
   const fragmented = readFileSync(path ?? '');
   expect(fragmented.includes('moof')).toBe(true);
-  // Somebody else's.
+  // The file of another user.
   writeFileSync(join(root, 'a+b_x_1.mp4'), 'no film');
   expect(await recover()).toEqual([]);
   const whole = readFileSync(path ?? '');

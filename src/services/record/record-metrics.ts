@@ -3,7 +3,7 @@ import { counterMetrics, taskMetrics } from '../../core/tasks/task-metrics.ts';
 import type { MetricDefinition, MetricSource } from '../../util/metrics.ts';
 import type { RecordingLibrary } from './recording-library.ts';
 
-/** Counted from the start on. */
+/** Counters since the start. */
 export class RecordCounts {
   /** Files that have their names. */
   files = 0;

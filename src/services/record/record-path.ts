@@ -1,4 +1,4 @@
-/** Where a recording is written: macros of the configured paths, and the folder they start from. */
+/** The paths of a recording: macros of the configured paths, and their base folder. */
 import { randomInt } from 'node:crypto';
 import { basename, dirname, extname, join } from 'node:path';
 import { PathRefused, refuseStrange } from '../../util/allowed-folders.ts';
@@ -74,7 +74,7 @@ export function namesOf(
   template: string,
   values: Omit<PathValues, 'endTime'>,
 ): { readonly folder: string; readonly pattern: RegExp } | null {
-  // No path holds the character that stands for the unknown.
+  // No path contains the character that replaces unknown values.
   const path = expandPath(template.replaceAll(END_TIME, '\0'), { ...values, endTime: 0 });
   const folder = dirname(path);
   if (folder.includes('\0')) return null;

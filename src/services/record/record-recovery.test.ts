@@ -21,7 +21,7 @@ describe('after a kill', () => {
     await bench.record('k', { filePath: `/k_\${EndTime:YYYY}.${extension}` });
     const { attached } = bench.stream(sample.tracks);
     bench.send(attached, sample.packets);
-    // Nothing is closed: this publisher is as good as dead, and what it had not written is lost.
+    // Nothing is closed: this publisher counts as killed, and its unwritten data is lost.
     await expect.poll(() => bench.files().length).toBe(1);
     expect(bench.files()[0]).toBe(`tmp_k_k.${extension}`);
     const dead = bench.publisher;
@@ -90,7 +90,7 @@ describe('after a kill', () => {
   it.each(['totals', 'notes'])('between a file getting its name and the %s being written, the file is counted once', async (what) => {
     await bench.record('n', { interval: 2000 });
     const { attached } = bench.stream(sample.tracks);
-    // From here on the disk takes none of these: what it holds is what the next process finds.
+    // From here on the disk takes none of these: the next process finds its present content.
     const { save } = DocumentFolder.prototype;
     const refusal = () => Promise.reject(new Error('the process is dead'));
     const totals = vi.spyOn(DocumentFolder.prototype, 'save').mockImplementation(function (this: DocumentFolder, key, value) {

@@ -36,7 +36,7 @@ beforeEach(async () => {
   await openLibrary();
 });
 
-/** A file of so many bytes that ended so many hours ago. */
+/** A file of this many bytes that ended this many hours ago. */
 async function recorded(
   name: string,
   hoursAgo: number,

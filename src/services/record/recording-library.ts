@@ -60,7 +60,7 @@ export interface RecordingLibraryOptions {
 }
 
 const SWEEP_MS = 60_000;
-/** File systems keep times in steps of up to so much, ms. */
+/** Maximum step of file times, ms. */
 const ROUNDING_MS = 2000;
 /** Files removed in one look: the disk has other things to do. */
 const MAX_REMOVED = 200;
@@ -71,7 +71,7 @@ const MAX_WAITING = 32;
 /** Files checked at once. */
 const LOOKED_FOR = 32;
 
-/** One for the server. `start` begins retention, `stop` ends it. */
+/** The server has one. `start` begins retention, `stop` ends it. */
 export class RecordingLibrary {
   readonly tokens = new WatchTokens();
   readonly #options: RecordingLibraryOptions;

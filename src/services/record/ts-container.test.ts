@@ -22,7 +22,7 @@ it('holds back 0.4 s of media at most, and writes no more often than that', () =
     held = container.pending === 0 ? 0 : held + 1;
     most = Math.max(most, held);
   }
-  // The frame that would make it 0.4 s goes out with those before.
+  // The frame that would complete 0.4 s is written with the frames before it.
   expect(most).toBe(11);
   expect(writes).toBe(25);
 });

@@ -6,12 +6,12 @@ export interface VodFile {
   readonly layout: VodLayout;
   /** Wall clock of its beginning, ms. */
   readonly startTime: number;
-  /** URIs of the file and of what stands before its pieces. */
+  /** URIs of the file, and the prefix of its pieces. */
   readonly uri: string;
   readonly initUri: string;
 }
 
-/** Playlist of files one after the other; `from` and `to`, ms since the epoch, limit it. Null: it is empty. */
+/** Playlist of consecutive files; `from` and `to`, ms since the epoch, limit it. Null: it is empty. */
 export function vodPlaylist(files: readonly VodFile[], from = Number.NEGATIVE_INFINITY, to = Number.POSITIVE_INFINITY): string | null {
   const lines: string[] = [];
   let longest = 0;

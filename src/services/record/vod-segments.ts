@@ -127,7 +127,7 @@ async function read(file: FileHandle, offset: number, length: number): Promise<B
   return buffer.subarray(0, bytesRead);
 }
 
-/** Tables stand before each keyframe (`TsContainer`): a piece begins with them. */
+/** Tables precede each keyframe (`TsContainer`): a piece begins with them. */
 async function layOutTransport(file: FileHandle, size: number): Promise<VodSegment[]> {
   const video: Joint[] = [];
   const audio: Joint[] = [];

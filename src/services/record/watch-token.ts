@@ -3,16 +3,16 @@ import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 
 const SHAPE = /^(\d{10,12})-([\w-]{43})$/;
 
-/** Tokens of this process: none of an earlier one is good. */
+/** Tokens of this process; those of earlier processes are invalid. */
 export class WatchTokens {
   readonly #key = randomBytes(32);
 
-  /** Good for what `scope` names until `expires`, seconds since the epoch. */
+  /** Valid for `scope` until `expires`, seconds since the epoch. */
   sign(scope: string, expires: number): string {
     return `${expires}-${this.#mac(scope, expires)}`;
   }
 
-  /** When it expires, seconds; null: it is not good for `scope` at `now`, ms. */
+  /** Its expiry, seconds; null: it is not valid for `scope` at `now`, ms. */
   verify(scope: string, token: string, now: number): number | null {
     const match = SHAPE.exec(token);
     if (match === null) return null;

@@ -19,7 +19,7 @@ import { MessageType, UserControlEvent } from '../../wire/rtmp/message.ts';
 import type { RtmpProviderOptions, RtmpTimeouts } from './rtmp-options.ts';
 import { RtmpProvider } from './rtmp-provider.ts';
 
-/** Nothing runs out by itself: a test shortens what it is about, so that a slow machine cannot make another deadline come first. */
+/** No deadline passes by itself: a test shortens its own, so that a slow machine cannot make another deadline come first. */
 const PATIENT = { handshake: 60_000, unpublishedSilence: 60_000, publish: 60_000, firstTrack: 60_000, trackWait: 100, linger: 100 };
 
 const cleanups: (() => unknown)[] = [];
@@ -54,7 +54,7 @@ function rawSocket(port: number): { socket: net.Socket; closed: Promise<void> } 
   return { socket, closed };
 }
 
-/** A finished simple handshake and whatever follows it, in one write. */
+/** A finished simple handshake and the following bytes, in one write. */
 function afterHandshake(bytes: Buffer): Buffer {
   return Buffer.concat([new ClientHandshake({ variant: 'simple' }).hello, Buffer.alloc(1536), bytes]);
 }
@@ -73,7 +73,7 @@ function hex(text: string): Buffer {
   return Buffer.from(text.replaceAll(/\s/g, ''), 'hex');
 }
 
-/** What a hostile peer sends at once; afterwards it keeps silent. */
+/** The bytes that a hostile peer sends at once; afterwards it keeps silent. */
 const ABUSES: { name: string; bytes: () => Buffer; timeouts?: Partial<RtmpTimeouts>; code: string; detail: RegExp }[] = [
   { name: 'says nothing', bytes: () => Buffer.alloc(0), timeouts: { handshake: 400 }, code: 'timeout', detail: /handshake/ },
   {

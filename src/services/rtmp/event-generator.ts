@@ -59,7 +59,7 @@ function memberAt(object: AmfObject, path: readonly string[]): string | null {
   return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? String(value) : null;
 }
 
-/** Null for a frame type that there is none of. */
+/** Null for an unassigned frame type. */
 function frameOf(wanted: NonNullable<RuleConfig['hLSID3v2']>, value: string): Id3Frame | null {
   const filled = (text: string): string => text.replaceAll(VALUE_MACRO, () => value);
   const [info, data] = [filled(wanted.info ?? ''), filled(wanted.data)];

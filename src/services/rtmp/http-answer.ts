@@ -15,7 +15,7 @@ const ANSWER = Buffer.from(
   ].join('\r\n'),
 );
 
-/** The answer to the first bytes of a connection; null for those that are no request. RTMP begins with the byte 3. */
+/** The answer to the first bytes of a connection; null if they are not a request. RTMP begins with the byte 3. */
 export function httpAnswer(bytes: Buffer): Buffer | null {
   return REQUEST.test(bytes.toString('latin1', 0, MAX_METHOD_LENGTH)) ? ANSWER : null;
 }

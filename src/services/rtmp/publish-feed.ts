@@ -12,7 +12,7 @@ import { type AudioState, adopt, needsConfig, SourceTracks, type TrackState } fr
 import { TimestampUnwrapper } from './timestamp-unwrapper.ts';
 
 const MIN_CONFIG = 2;
-/** Codecs that cannot be carried of which a publisher is told: more are no mistake. */
+/** Limit of unsupported codecs that are reported to a publisher: more are deliberate. */
 const MAX_TOLD_CODECS = 8;
 /** An AV1 temporal delimiter with its size byte: it says nothing between packets. */
 const AV1_TEMPORAL_DELIMITER = 0x12;
@@ -22,7 +22,7 @@ const EX_VIDEO = 0x80;
 /** Name of the feature in error texts about media that needs it while it is off. */
 export const ENHANCED = 'Enhanced RTMP';
 
-/** Counts of packets that were not handed on. */
+/** Counters of packets that were not passed on. */
 export interface PublishFeedCounters {
   /** Audio and video messages, usable or not. */
   readonly messages: number;
@@ -56,14 +56,14 @@ export class PublishFeed implements PublishFeedCounters {
   readonly #toldCodecs = new Set<string>();
 
   /**
-   * `onMalformed` is told of each message that cannot be read, and may throw `ProtocolError` when these are too many;
-   * `onUnsupported` once of each codec that cannot be carried.
+   * `onMalformed` is called for each unreadable message, and may throw `ProtocolError` if there are too many; `onUnsupported` once for each
+   * unsupported codec.
    */
   constructor(options: {
     stream: IngestStream;
     limits: RtmpLimits;
     timeouts: RtmpTimeouts;
-    /** False: tags of Enhanced RTMP are left out, and `onUnsupported` is told of `ENHANCED`. */
+    /** False: tags of Enhanced RTMP are left out, and `onUnsupported` is called with `ENHANCED`. */
     enhanced?: boolean;
     onStarted: (tracks: readonly SourceTrack[]) => void;
     onMalformed?: (what: string) => void;
@@ -97,7 +97,7 @@ export class PublishFeed implements PublishFeedCounters {
     return this.#time.near(wireTimestamp);
   }
 
-  /** A description of the stream. One that comes while the stream runs does not change it. */
+  /** A description of the stream. A description that comes while the stream runs does not change it. */
   describe(metadata: FlvMetadata): void {
     this.#tracks.describe(metadata);
     this.#describeAgain();
@@ -191,7 +191,7 @@ export class PublishFeed implements PublishFeedCounters {
     this.#describeAgain();
   }
 
-  /** Other tracks may be expected than before, and those that are ready described better; a running stream is left as it is. */
+  /** Other tracks may be expected than before, and ready tracks described better; a running stream is left unchanged. */
   #describeAgain(): void {
     if (this.started) return;
     this.#starter.expect(this.#tracks.expected, NONE);

@@ -1,4 +1,4 @@
-/** From what a client typed, in `connect` and `publish`, to host, application and stream name. */
+/** From the user's input, in `connect` and `publish`, to host, application and stream name. */
 import type { NewUrl } from '../../access/new-url.ts';
 import { formatRtmpUrl, parseRtmpUrl, parseStreamKey, type RtmpUrl } from '../../wire/rtmp/rtmp-url.ts';
 

@@ -12,7 +12,7 @@ import { connectRefused } from './replies.ts';
 import { unpublishedLimits } from './rtmp-connection.ts';
 import type { RtmpLimits, RtmpTimeouts } from './rtmp-options.ts';
 
-/** Encoders that get an answer per second, because each costs a handshake. In a flood the others are closed without an answer. */
+/** Limit of answered encoders per second, because each answer costs a handshake. In a flood the others are closed without an answer. */
 const TOLD_PER_SECOND = 8;
 const DESCRIPTION = 'Too many connections, of your address or of all: try again later.';
 
@@ -29,7 +29,7 @@ export class RefusedPublishers {
     this.#clock = clock;
   }
 
-  /** Answers what the encoder is about to ask, and closes. `socket` is paused. */
+  /** Answers the encoder's coming request, and closes. `socket` is paused. */
   answer(socket: Socket): void {
     if (socket.destroyed || !this.#budget.take(this.#clock.monotonic())) {
       socket.destroy();

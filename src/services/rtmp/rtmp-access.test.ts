@@ -82,7 +82,7 @@ test('one whose verdict takes its time is not judged silent, and what it sent me
   publisher.video(0, AVC_CONFIG);
   for (let frame = 0; frame < 5; frame += 1) publisher.video(frame * 40, AVC_KEY);
   await until('the question', () => access.asked.length === 1, { deadlineMs: 5000 });
-  // Somebody who comes later and says nothing has been silent for too long.
+  // A silent client that came later has been silent for too long.
   await (await RtmpPublisher.open(port)).closed;
   expect(publisher.socket.destroyed).toBe(false);
   expect(gate.streams).toHaveLength(0);

@@ -29,16 +29,16 @@ import type { RtmpLimits, RtmpTimeouts } from './rtmp-options.ts';
 import { RtmpSession, type SessionLink } from './rtmp-session.ts';
 
 const KEEP_ALIVE_DELAY_MS = 10_000;
-/** A peer that wants acknowledgements more often than this, bytes, may send no more until it has them. */
+/** A peer that wants acknowledgements more often than this, bytes, may stop sending until it gets them. */
 const MIN_CALM_WINDOW = 512 * 1024;
 /** Unfinished messages of full length a peer may have before it publishes. */
 const UNPUBLISHED_MESSAGES = 4;
 /** Before `publish`, at most this many bytes of a message are allocated in advance: commands are shorter. */
 const UNPUBLISHED_TRUST = 4096;
-/** Malformed messages may come this many seconds' worth at once: an encoder may begin with a track that nobody can read. */
+/** Malformed messages may come this many seconds' worth at once: an encoder may begin with an unreadable track. */
 const MALFORMED_SECONDS = 5;
 
-/** By how soon what comes is needed. */
+/** By the urgency of the next data. */
 const RESTS: Readonly<Record<Urgency, Rest>> = {
   [Urgency.NONE]: Rest.LONGEST,
   [Urgency.BATCHED]: Rest.LONG,
@@ -56,7 +56,7 @@ export interface RtmpConnectionOptions {
   readonly reader: SocketReader;
   readonly scheme: 'rtmp' | 'rtmps';
   readonly gate: IngestGate;
-  /** Absent: everybody may publish. */
+  /** Absent: every client may publish. */
   readonly access?: Gatekeeper | undefined;
   readonly turns: Turns;
   readonly logger: Logger;
@@ -73,7 +73,7 @@ export interface RtmpConnectionOptions {
   readonly onClosed: (connection: RtmpConnection) => void;
 }
 
-/** Owns its socket. Whatever the peer does ends in `close` with a reason, never in an exception. */
+/** Owns its socket. Every fault of the peer ends in `close` with a reason, never in an exception. */
 export class RtmpConnection {
   readonly #socket: Socket;
   readonly #clock: Clock;
@@ -170,7 +170,7 @@ export class RtmpConnection {
     if (this.#finish(reason)) this.#socket.destroy();
   }
 
-  /** Like `close`, but leaves no time to a peer that is being told why either. Idempotent. */
+  /** Like `close`, but does not wait for a peer that is still to receive the reason either. Idempotent. */
   cut(reason: CloseReason): void {
     this.#finish(reason);
     this.#socket.destroy();
@@ -276,7 +276,7 @@ export class RtmpConnection {
     };
   }
 
-  /** Returns how long what comes next can wait. */
+  /** Returns how long the next data can wait. */
   #onData(data: Buffer, length: number): Rest {
     if (this.#closeReason !== null) return Rest.NONE;
     if (this.publishing) return this.#take(data, length);
@@ -313,9 +313,9 @@ export class RtmpConnection {
     if (!this.#congested && !this.closed) this.#socket.resume();
   }
 
-  /** Returns how long what comes next can wait. */
+  /** Returns how long the next data can wait. */
   #take(data: Buffer, length: number): Rest {
-    // All answers to what came in one read leave in one write.
+    // All answers to one read are sent in one write.
     this.#socket.cork();
     try {
       this.#control.countBytes(length);
@@ -335,7 +335,7 @@ export class RtmpConnection {
     }
     this.#socket.uncork();
     if (this.#control.windowTold) this.#acknowledgeSoon();
-    // A peer that waits for acknowledgements sends no more meanwhile.
+    // A peer that waits for acknowledgements sends nothing meanwhile.
     if (this.#control.window < MIN_CALM_WINDOW || this.#acknowledging) return Rest.NONE;
     return RESTS[this.#session.urgency];
   }

@@ -1,4 +1,4 @@
-/** Options of the RTMP provider and what they are when not given. */
+/** Options of the RTMP provider and their defaults. */
 
 import type { Gatekeeper } from '../../access/access-check.ts';
 import type { IngestGate } from '../../core/ingest.ts';
@@ -26,7 +26,7 @@ export interface RtmpTimeouts {
   readonly trackWait: number;
   /** For a last answer to reach the peer before the connection is cut. */
   readonly linger: number;
-  /** For an encoder that has no room to hear why. */
+  /** For an encoder that is refused for lack of room. */
   readonly refusal: number;
 }
 /** Used for every timeout not given. */
@@ -53,11 +53,11 @@ export interface RtmpLimits {
   readonly pendingBytes: number;
   /** Chunk streams of one connection. */
   readonly chunkStreams: number;
-  /** Memory is taken for so many bytes of a message of a publisher before they have come; for more as they come. */
+  /** For this many bytes of a publisher's message, memory is allocated before they arrive; for more bytes as they arrive. */
   readonly trustedBytes: number;
   /** Messages a second that a peer may begin and not finish; more end its connection. */
   readonly discardsPerSecond: number;
-  /** Messages a second that cannot be read; a publisher of more, for seconds, is sent away. */
+  /** Limit of unreadable messages a second; a publisher that exceeds it for seconds is disconnected. */
   readonly malformedPerSecond: number;
   /** Bytes waiting for a peer that does not read. */
   readonly writeBacklogBytes: number;
@@ -89,21 +89,23 @@ export const DEFAULT_RTMP_LIMITS: RtmpLimits = {
 /** Dependencies of a provider. */
 export interface RtmpProviderOptions {
   readonly gate: IngestGate;
-  /** Decides who may publish; absent: everybody. */
+  /** Decides who may publish; absent: every client. */
   readonly access?: Gatekeeper;
   readonly logger: Logger;
   readonly clock: Clock;
-  /** Address to listen on. */
+  /** Address to bind. */
   readonly host: string;
   /** 0 lets the system choose. */
   readonly port: number;
   /** If present, the listener speaks RTMPS only; without a certificate every handshake fails. */
   readonly tls?: readonly Certificate[];
-  /** Somebody has connected, who may want the name of a stream that came by another listener: all are to be roused, this one included. */
+  /**
+   * A client has connected, which may want the name of a stream of another listener: all listeners are to be woken, including this one.
+   */
   readonly onArrival?: () => void;
   /** Limits connections and finds clients behind proxies; absent: no limits and no proxies. */
   readonly entry?: ConnectionGate;
-  /** Connections, and what they say before they publish, are taken when it is their turn; absent: at once. */
+  /** Connections, and their messages before they publish, wait for their turns; absent: they are processed at once. */
   readonly turns?: Turns;
   /** False: what only Enhanced RTMP can say is left out. Default: true. */
   readonly enhanced?: boolean;

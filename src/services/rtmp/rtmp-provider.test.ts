@@ -114,7 +114,7 @@ describe('the conversation', () => {
       await publisher.until(() => answers(MessageType.USER_CONTROL) > before);
     }
     expect(acknowledged()).toBe(false);
-    // The first sees that it went on.
+    // The first publisher sees that it continues.
     sweep();
     sweep();
     await publisher.until(acknowledged);
@@ -150,7 +150,7 @@ describe('addressing', () => {
     expect((await gate.stream()).name).toBe('announced');
   });
 
-  /** Who is told what, when a publication is refused. */
+  /** Notifications when a publication is refused. */
   async function refusalOf(port: number, tcUrl: string, key: string) {
     const publisher = await RtmpPublisher.open(port);
     publisher.connect({ tcUrl });
@@ -262,7 +262,7 @@ describe('the end', () => {
     await stream.until((it) => it.packets.length === 1);
     stream.request.onCongested?.();
     for (let frame = 1; frame <= 500; frame += 1) publisher.audio(frame, AAC_FRAME + '00'.repeat(4000));
-    // Whoever comes meanwhile is served.
+    // Clients that come meanwhile are served.
     const other = await RtmpPublisher.open(port);
     cleanUp(() => other.close());
     expect(stream.packets.length).toBeLessThan(250);
@@ -279,7 +279,7 @@ describe('the end', () => {
     await stream.until((it) => it.packets.length === 1);
     stream.request.onCongested?.();
     for (let frame = 1; frame <= 100; frame += 1) publisher.audio(frame, AAC_FRAME + '00'.repeat(4000));
-    // The system has all of it, more than one read brings, and answers what comes for the publisher with a reset.
+    // The system has all of it, more than one read brings, and answers data for the publisher with a reset.
     await new Promise<void>((resolve) => publisher.socket.end(resolve));
     publisher.socket.destroy();
     stream.request.onRelieved?.();

@@ -24,7 +24,7 @@ import {
 /** Maximum time of deadline checks per turn, ms. */
 const STRETCH_MS = 2;
 
-/** The faults of OpenSSL when the first bytes are not those of TLS. */
+/** The errors of OpenSSL if the first bytes are not TLS. */
 const NOT_TLS: ReadonlySet<string> = new Set(['ERR_SSL_WRONG_VERSION_NUMBER', 'ERR_SSL_HTTP_REQUEST']);
 
 /** One listener, plain or TLS. A server with both has two providers on one gate. */
@@ -45,11 +45,11 @@ export class RtmpProvider {
   readonly #certificates = new CertificateChoice();
   /** Every accepted socket, those still in the TLS handshake included. */
   readonly #sockets = new Set<net.Socket>();
-  /** When those were accepted that shake hands by TLS, or have done so, by the end of their connection. */
+  /** Accept times of connections that use TLS, until they end. */
   readonly #acceptedAt = new Map<string, number>();
   #lastSession = 0;
   #server: net.Server | null = null;
-  /** Shakes hands with those who come to an RTMPS listener. */
+  /** Performs the handshake with clients of an RTMPS listener. */
   #secure: tls.Server | null = null;
   /** Reads the sockets whose streams can wait, and checks deadlines. */
   #sweep: NodeJS.Timeout | null = null;
@@ -161,7 +161,7 @@ export class RtmpProvider {
     const acceptedAt = this.#options.clock.monotonic();
     this.#acceptedAt.set(key, acceptedAt);
     socket.once('close', () => {
-      // A peer may use its port again before we hear of the end.
+      // A peer may reuse its port before we learn of the end.
       if (this.#acceptedAt.get(key) === acceptedAt) this.#acceptedAt.delete(key);
     });
     secure.emit('connection', socket);
@@ -233,7 +233,7 @@ export class RtmpProvider {
     if (this.#connections.size === 0) this.#stopSweeping();
   }
 
-  /** As often as the reader wants it now. */
+  /** At the reader's present interval. */
   #keepSweeping(): void {
     const interval = this.#reader.wakeInterval;
     if (this.#sweep !== null && interval === this.#sweepInterval) return;

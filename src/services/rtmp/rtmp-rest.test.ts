@@ -8,7 +8,7 @@ import { MessageType } from '../../wire/rtmp/message.ts';
 import type { RtmpProviderOptions } from './rtmp-options.ts';
 
 describe('a stream that nobody attends to', () => {
-  /** Publishes audio; `frames` sends that many and waits until they are there. */
+  /** Publishes audio; `frames` sends that many and waits until they have arrived. */
   async function unwatched(options: Partial<RtmpProviderOptions> = {}) {
     const started = await publishing(options);
     const { publisher, stream } = started;
@@ -24,7 +24,7 @@ describe('a stream that nobody attends to', () => {
     return { ...started, frames };
   }
 
-  /** Time for what was sent to be read on its own, were it read at once. */
+  /** Time in which sent data would be read, were it read at once. */
   const settle = () => new Promise((resolve) => setTimeout(resolve, 50));
 
   test('arrives in bundles, whole and in order', async () => {
@@ -56,7 +56,7 @@ describe('a stream that nobody attends to', () => {
     await frames(1);
     stream.urgency = Urgency.REAL_TIME;
     sweep();
-    // No sweep helps any more.
+    // No further sweep helps.
     for (let frame = 0; frame < 5; frame += 1) await frames(1);
   });
 
@@ -82,7 +82,7 @@ describe('a stream that nobody attends to', () => {
     publisher.send(controlMessage(MessageType.WINDOW_ACK_SIZE, 100_000));
     sweep();
     sweep();
-    // No sweep helps any more.
+    // No further sweep helps.
     for (let frame = 0; frame < 5; frame += 1) await frames(1);
     expect(stream.urgency).toBe(Urgency.NONE);
   });
@@ -107,7 +107,7 @@ describe('a stream that nobody attends to', () => {
     };
     const come = (): boolean[] => streams.map(({ packets }) => packets.length === sent);
     const allCome = () => Promise.all(streams.map((stream) => stream.until((it) => it.packets.length === sent)));
-    /** What had not reached the socket by one sweep comes with one of the next, of which there are too few to hide that others read it. */
+    /** Data that misses one sweep is read by one of the next; there are too few for other readers to stay hidden. */
     const sweeps = async (once: () => void, most = 5): Promise<void> => {
       let count = 0;
       do {

@@ -17,7 +17,7 @@ import type { Service, ServiceContext } from '../service.ts';
 import { DEFAULT_RTMP_LIMITS, DEFAULT_RTMP_TIMEOUTS } from './rtmp-options.ts';
 import { RtmpProvider } from './rtmp-provider.ts';
 
-/** One provider for each port on every address of the server. */
+/** Each port on every address of the server has one provider. */
 export function startRtmp(context: ServiceContext): Service {
   const { config, orchestrator, access, openings, limits, certificates, restingSources, clock, timeoutScale } = context;
   const { rtmp } = config.bind.providers;

@@ -13,7 +13,7 @@ function command(name: string, transactionId: number, ...args: readonly AmfValue
   return { chunkStreamId: 3, typeId: MessageType.COMMAND_AMF0, streamId: 0, timestamp: 0, payload };
 }
 
-/** A session that has connected, and what its connection was told. */
+/** A session that has connected, and the calls to its connection. */
 function connected(access: FakeGatekeeper, gate = new FakeIngestGate()) {
   const told = { isReading: true, closes: [] as CloseReason[], faults: [] as unknown[] };
   const link: SessionLink = {

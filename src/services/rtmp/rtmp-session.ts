@@ -58,22 +58,22 @@ export interface SessionLink {
   onMalformed(what: string): void;
   /** Once for each codec that cannot be carried; `what` is the track. */
   onUnsupported(what: 'video' | 'audio', codec: string): void;
-  /** Leaves what the peer sends in the network until `resumeReading`. */
+  /** Leaves the peer's data in the network until `resumeReading`. */
   pauseReading(): void;
   resumeReading(): void;
   /** Reads at once, unless reading is paused. */
   endRest(): void;
   /** Cuts the connection at once. */
   close(reason: CloseReason): void;
-  /** Cuts the connection once what was sent has left. */
+  /** Ends the connection once the sent data has left. */
   closeAfterFlush(reason: CloseReason): void;
-  /** Whatever was thrown outside of a message: ends the connection as if a message had thrown it. */
+  /** Handles an exception from outside of a message: ends the connection as if a message had thrown it. */
   failed(error: unknown): void;
   /** Logs a refusal with its reason. */
   onRefused(refusal: SessionRefusal): void;
 }
 
-/** Why a peer is sent away. */
+/** Why a peer is disconnected. */
 export interface SessionRefusal {
   readonly who: 'publisher' | 'viewer';
   readonly code: string;
@@ -82,7 +82,7 @@ export interface SessionRefusal {
   readonly stream?: string;
 }
 
-/** Error texts for a client, which may be anybody: they say nothing about others. */
+/** Error texts for a client, which is untrusted: they reveal nothing about others. */
 export const RTMP_REFUSALS: Readonly<Record<IngestRefused['code'], readonly [RefusalStatus, (target: PublishTarget) => string]>> = {
   'no-virtual-host': ['NetConnection.Connect.Rejected', ({ host }) => `There is no virtual host for '${host}'.`],
   'no-application': ['NetConnection.Connect.InvalidApp', ({ app }) => `There is no application '${app}'.`],
@@ -111,13 +111,13 @@ interface Publication {
   readonly keyName: string;
 }
 
-/** A `publish` that waits for its verdict. Nothing is read meanwhile, but the read that brought it may have brought more. */
+/** A `publish` that waits for its verdict. Reading is paused meanwhile, but its read may have brought more messages. */
 interface Judging {
   readonly cancel: () => void;
   readonly messages: RtmpMessage[];
 }
 
-/** Judges the messages of one connection. Throws `ProtocolError` for what no publisher may send. */
+/** Processes the messages of one connection. Throws `ProtocolError` for messages that no publisher may send. */
 export class RtmpSession {
   /** Data and command messages that were well-formed but of no use here. */
   ignored = 0;
@@ -196,18 +196,18 @@ export class RtmpSession {
     }
   }
 
-  /** How soon what comes is needed: at once, until it publishes and has started. */
+  /** How soon the next data is needed: at once, until the client publishes and has started. */
   get urgency(): Urgency {
     const publication = this.#publication;
     return publication?.feed.started === true ? publication.ingest.urgency : Urgency.REAL_TIME;
   }
 
-  /** When what comes is needed at the latest, where it is not needed at once: see `IngestStream`. */
+  /** When the next data is needed at the latest, if not at once: see `IngestStream`. */
   get neededAt(): number {
     return this.#publication?.ingest.neededAt ?? Number.NEGATIVE_INFINITY;
   }
 
-  /** Counts received bytes for the stream they belong to; those before `publish` count for the next one. */
+  /** Counts received bytes for their stream; bytes before `publish` count for the next stream. */
   countBytes(bytes: number): void {
     if (this.#publication === null) this.#uncountedBytes += bytes;
     else this.#publication.ingest.countBytes(bytes);
@@ -370,7 +370,7 @@ export class RtmpSession {
     this.#link.send(publishStarted(this.#clientId));
   }
 
-  /** The reference sends no status; a closed connection alone leaves whoever sits at the encoder guessing. */
+  /** The reference sends no status; a closed connection alone leaves the user of the encoder guessing. */
   #openIngest(target: PublishTarget): IngestStream | null {
     try {
       return this.#gate.openIngest(

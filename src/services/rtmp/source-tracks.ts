@@ -39,7 +39,7 @@ export interface AudioState {
 /** A track under its source id. `ready` once packets of it can be used. */
 export type TrackState = VideoState | AudioState;
 
-/** Keeps the state of each wire track, and knows which tracks to wait for. */
+/** Keeps the state of each wire track, and knows the tracks to wait for. */
 export class SourceTracks {
   readonly #limit: number;
   readonly #video = new Map<number, VideoState>();
@@ -67,7 +67,7 @@ export class SourceTracks {
     return [...new Set([...announced, ...ready])].sort((a, b) => a - b);
   }
 
-  /** The track a video unit belongs to, whatever codec it has now; null when there is no room for it. */
+  /** The track of a video unit, whatever its present codec; null if there is no room for it. */
   video(wireId: number, codec: VideoCodec): VideoState | null {
     const known = this.#video.get(wireId);
     if (known !== undefined) return known;
@@ -77,7 +77,7 @@ export class SourceTracks {
     return state;
   }
 
-  /** The track an audio unit belongs to, whatever codec it has now; null when there is no room for it. */
+  /** The track of an audio unit, whatever its present codec; null if there is no room for it. */
   audio(wireId: number, codec: AudioCodec): AudioState | null {
     const known = this.#audio.get(wireId);
     if (known !== undefined) return known;

@@ -17,7 +17,7 @@ import type { MediaDescription } from '../../wire/rtsp/rtsp-description.ts';
 export interface MediaFormat {
   readonly codec: VideoCodec | AudioCodec;
   readonly clockRate: number;
-  /** Made anew for every session. */
+  /** Rebuilt for every session. */
   readonly depacketizer: Depacketizer;
   /** Decoder configuration of the description; null when it comes in-band or there is none. */
   readonly config: Uint8Array | null;
@@ -93,7 +93,7 @@ function nalFormat(codec: typeof VideoCodec.H264 | typeof VideoCodec.H265, clock
   return { codec, clockRate, depacketizer: new NalDepacketizer(codec), config, needsConfig: true };
 }
 
-/** Sets of the description are a convenience: broken ones are passed over, they come in-band as well. */
+/** Sets in the description are optional: broken sets are skipped, because they come in-band as well. */
 function configOf(codec: VideoCodec, sets: { vps: Uint8Array[]; sps: Uint8Array[]; pps: Uint8Array[] }): Uint8Array | null {
   try {
     const config = buildConfig(codec, sets);

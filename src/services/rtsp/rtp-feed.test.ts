@@ -106,7 +106,7 @@ function timestampOf({ track, base }: Source, atMs: number): number {
   return (base + atMs * (track === 'video' ? 90 : 48)) % 2 ** 32;
 }
 
-/** How far the last audio lies behind the last frame, ms; 0 for a camera that made both at once. */
+/** Delay of the last audio behind the last frame, ms; 0 for a camera that made both at once. */
 function skew(camera: Camera): number {
   return camera.times('audio').at(-1)! - camera.times('video').at(-1)!;
 }
@@ -221,7 +221,7 @@ describe('a camera whose sources begin anew in mid-session', () => {
   ])('puts audio and video in step again with a report %s', (_name, order, steps) => {
     const camera = synchronised();
     if (order === 'early') camera.report(OTHER_VIDEO, 200);
-    // The frame takes 80 ms more to arrive than those before.
+    // The frame takes 80 ms longer to arrive than earlier frames.
     camera.run([AUDIO], 200, 280);
     camera.send(OTHER_VIDEO, 200);
     camera.send(OTHER_VIDEO, 220);
@@ -234,7 +234,7 @@ describe('a camera whose sources begin anew in mid-session', () => {
 
   it('goes back far in steps that no stream takes for a jump', () => {
     const camera = synchronised();
-    // The frame takes 800 ms more to arrive than those before.
+    // The frame takes 800 ms longer to arrive than earlier frames.
     camera.run([AUDIO], 200, 1000);
     for (const at of [200, 220, 240]) {
       camera.send(OTHER_VIDEO, at);
@@ -290,7 +290,7 @@ describe('a camera whose sources begin anew in mid-session', () => {
     camera.report(AUDIO, 60);
     expect(camera.sink.packets).toEqual([]);
     camera.report(OTHER_VIDEO, 60);
-    // Those of the first source have times of a clock that is gone.
+    // Packets of the first source have times of a former clock.
     expect(camera.times('video')).toHaveLength(2);
     expect(camera.times('audio')).toHaveLength(4);
     expect(skew(camera)).toBeCloseTo(0, 1);

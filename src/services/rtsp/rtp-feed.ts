@@ -24,15 +24,15 @@ const MAX_HELD_UNITS = 900;
 const MAX_HELD_BYTES = 16_777_216;
 /** Packets behind a gap that are kept for the missing one, over UDP. */
 const REORDER_DEPTH = 64;
-/** A missing packet is waited for this long, ms: of audio, so many packets would be more than a second. */
+/** Wait for a missing packet, ms: of audio, as many packets would be more than a second. */
 const REORDER_WAIT_MS = 200;
 /** The first packet lies at most this far, seconds, from the start that the server announced. */
 const MAX_ANNOUNCED_S = 10;
-/** By arrival, a source that began anew lies at most this far, seconds, from where it belongs. Reports that say more are of another wall clock. */
+/** By arrival, a restarted source lies at most this far, seconds, from its place. Reports that say more belong to another wall clock. */
 const MAX_ARRIVAL_ERROR_S = 2;
 /** A report moves a running track back by this much, seconds, at most: a stream takes more for a jump of the clock. */
 const MAX_STEP_BACK_S = 0.4;
-/** Audio and video may be this far apart, seconds, before the video is moved: reports are as inexact, and nobody notices. */
+/** Audio and video may be this far apart, seconds, before the video is moved: reports are as inexact, and viewers do not notice. */
 const MIN_DRIFT_S = 0.04;
 /** A report corrects this share of the present deviation, up to this many seconds. */
 const DRIFT_SHARE = 1 / 8;
@@ -51,9 +51,9 @@ export interface RtpFeedOptions {
   readonly ordered: boolean;
 }
 
-/** What could not be used, of all tracks together. */
+/** Unusable data, of all tracks together. */
 export interface RtpFeedCounters extends MalformedCounters {
-  /** Packets of payload types nobody announced. */
+  /** Packets of unannounced payload types. */
   unknown: number;
 }
 
@@ -79,7 +79,7 @@ interface FeedTrack {
   report: SenderReport | null;
   /** The last one of any other, whose packets may be still to come. */
   strangeReport: SenderReport | null;
-  /** False while a source that began anew lies only where it arrived. */
+  /** False while a restarted source is placed only by its arrival. */
   aligned: boolean;
   reception: Reception;
   left: boolean;
@@ -92,8 +92,8 @@ interface HeldUnit {
 }
 
 /**
- * Audio and video have clocks of their own, which only sender reports relate. Until every track has had one, units wait;
- * then, or when the wait is over, they go out.
+ * Audio and video have separate clocks, which only sender reports relate. Until every track has had a report, units wait; then, or when the
+ * wait is over, they are passed on.
  */
 export class RtpFeed {
   readonly counters: RtpFeedCounters = { malformed: 0, unknown: 0, firstFault: null };
@@ -291,14 +291,17 @@ export class RtpFeed {
       this.#align(track);
       this.#keepInStep(track);
     }
-    // The first relation is kept but for what the clocks run apart: following each report would make time jitter.
+    // The first relation is kept, except for the drift of the clocks: following each report would make time jitter.
     if (this.#synchronised || track.clock.synchronised) return;
     this.#originNtp ??= report.ntp;
     track.clock.follow(report, this.#originNtp);
     if ([...this.#tracks.values()].every(({ clock }) => clock.synchronised)) this.#release();
   }
 
-  /** Brings a track whose source began anew into step with another one, once both have had a report; far back it takes several. */
+  /**
+   * Brings a track whose source restarted into step with another track, once both have had a report; a large distance takes several
+   * reports.
+   */
   #align(track: FeedTrack): void {
     if (track.aligned) return;
     for (const other of this.#tracks.values()) {
@@ -337,7 +340,7 @@ export class RtpFeed {
   }
 
   #emit(track: FeedTrack, ticks: number, data: Uint8Array): void {
-    // A track that was silent until now, or whose source began anew.
+    // A track that was silent until now, or whose source restarted.
     if (!track.clock.synchronised) {
       relate(track);
       this.#align(track);

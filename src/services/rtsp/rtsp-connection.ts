@@ -41,7 +41,7 @@ interface Pending {
   readonly reject: (error: Error) => void;
 }
 
-/** Owns its socket; its opener closes it. Requests may overlap, and are told apart by CSeq (RFC 2326 §12.17). */
+/** Owns its socket; its opener closes it. Requests may overlap, and are matched by CSeq (RFC 2326 §12.17). */
 export class RtspConnection {
   readonly #socket: net.Socket;
   readonly #reader = new RtspReader();
@@ -111,7 +111,7 @@ export class RtspConnection {
     return response;
   }
 
-  /** Sends a request whose answer nobody waits for. */
+  /** Sends a request without waiting for its answer. */
   post(method: string, uri: string, headers: Readonly<Record<string, string>>): void {
     if (this.#ended === null) this.#write(method, uri, headers);
   }
@@ -127,7 +127,7 @@ export class RtspConnection {
     this.#socket.write(frame);
   }
 
-  /** Reads no more: the server finds its window full. */
+  /** Stops reading: the server finds its window full. */
   pause(): void {
     this.#socket.pause();
   }
@@ -136,7 +136,7 @@ export class RtspConnection {
     this.#socket.resume();
   }
 
-  /** Ends the connection once what was sent has left. Idempotent; `onEnd` is not called. */
+  /** Ends the connection once the sent data has left. Idempotent; `onEnd` is not called. */
   close(): void {
     this.#onEnd = () => undefined;
     this.#onData = () => undefined;

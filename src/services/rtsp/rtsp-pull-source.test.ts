@@ -160,7 +160,7 @@ describe('RtspPullSource', () => {
     const sink = await open(server.url('/cam'), { clock });
     clock.advance(10_000);
     await server.until(({ methods }) => methods.at(-1) === 'GET_PARAMETER');
-    // The answer must have come before the next one is due; this comes behind it.
+    // The answer must have come before the next request is due; this comes after it.
     server.sendFrame(0);
     await sink.until(({ packets }) => packets.length === 1);
     clock.advance(10_000);
@@ -296,7 +296,7 @@ describe('RtspPullSource', () => {
 });
 
 describe('a hostile server', () => {
-  /** What a header may hold: the right words in the wrong places, and anything else. */
+  /** Header contents: the right words in the wrong places, and random text. */
   const words = [
     'interleaved=',
     'server_port=',
@@ -355,7 +355,7 @@ describe('a hostile server', () => {
         if (!(opened instanceof Error)) {
           played += 1;
           for (const piece of pieces) server.write(piece);
-          // What was written has been read when a request behind it is answered, unless the session has ended.
+          // Sent data has been read when a later request is answered, unless the session has ended.
           server.write('\r\n\r\nOPTIONS * RTSP/1.0\r\nCSeq: 77777\r\n\r\n');
           const deadline = performance.now() + 100;
           while (opened.reason === null && !server.log.includes('CSeq: 77777') && performance.now() < deadline) await delay(2);

@@ -8,7 +8,7 @@ import { RtspSession } from './rtsp-session.ts';
 
 const MAX_REDIRECTS = 5;
 
-/** One for the server, with nothing to close. Follows redirects (RFC 2326 §11.3), a few at most. */
+/** The server has one; nothing to close. Follows a few redirects (RFC 2326 §11.3). */
 export class RtspPullSource implements PullSource {
   readonly schemes = ['rtsp', 'rtspc'];
   readonly provider = ProviderKind.RTSP_PULL;

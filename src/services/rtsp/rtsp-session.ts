@@ -115,7 +115,7 @@ export class RtspSession implements PullSession {
       { Session: this.#sessionId, Range: 'npt=0.000-' },
       this.#target.signal,
     );
-    // The answer and the end can come together: nothing would stop the timer any more.
+    // The answer and the end can come together: the timer would never be stopped.
     if (this.#closed) throw new Error('the server ended the session as soon as it played');
     this.#takeRtpInfo(response);
     this.#feed.start();
@@ -236,7 +236,7 @@ export class RtspSession implements PullSession {
     }
   }
 
-  /** The server sent what nobody can play, or we failed on it: that ends this session and no other. */
+  /** The server sent unplayable data, or processing it failed: that ends this session only. */
   #fail(error: unknown): void {
     this.#end('peer-error', faultDetail(error, this.#target.logger, 'RTSP session'));
   }

@@ -10,7 +10,7 @@ const GREETING = Uint8Array.of(0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
 
 /** Their opener calls `close`, which releases both. */
 export class UdpPorts {
-  /** Datagrams from somebody else than the server. */
+  /** Datagrams from another sender than the server. */
   foreign = 0;
   readonly #rtp: Socket;
   readonly #rtcp: Socket;
@@ -77,7 +77,7 @@ async function bind(address: string, port: number): Promise<Socket> {
     socket.close();
     throw error;
   }
-  // A refused greeting comes back as an error of the socket; the silence that follows is noticed elsewhere.
+  // A refused greeting returns as an error of the socket; the following silence is noticed elsewhere.
   socket.on('error', () => undefined);
   return socket;
 }

@@ -30,20 +30,20 @@ export interface ApplicationSchedulesOptions {
   readonly lengths: Lengths;
   /** Whether the stream of a live item is there. */
   readonly isRunning: (url: string) => boolean;
-  /** Whose channels are; default: ours. */
+  /** Which node's channels are played; default: all are ours. */
   readonly work?: SharedWork;
-  /** A channel is defined, or defined anew; default: nothing. */
+  /** A channel is defined, or redefined; default: nothing. */
   readonly onDefined?: () => void;
   readonly clock: Clock;
   readonly logger: Logger;
 }
 
-/** The files of its folder are what there is: they are followed, and written by `create`, `change` and `remove`. */
+/** The files of its folder are the channels: they are followed, and written by `create`, `change` and `remove`. */
 export class ApplicationSchedules {
   readonly application: Application;
   readonly #options: ApplicationSchedulesOptions;
   readonly #folder: DefinitionFolder<ScheduleDefinition>;
-  /** Names of all announced channels, on whichever node they play. */
+  /** Names of all announced channels, of all nodes. */
   readonly #known = new Set<string>();
   readonly #channels = new Map<string, ScheduledChannel>();
   readonly #ready: Promise<void>;
@@ -117,7 +117,7 @@ export class ApplicationSchedules {
     return this.#folder.pathOf(name);
   }
 
-  /** A channel with what is on air; null: there is none of this name. */
+  /** A channel with its item on air; null: there is no channel of this name. */
   information(name: string): object | null {
     const definition = this.#folder.get(name);
     return definition === undefined ? null : scheduledChannelInformation(definition, this.#channels.get(name), this.#options.clock.now());
@@ -134,7 +134,7 @@ export class ApplicationSchedules {
       .catch(refuseLarge);
   }
 
-  /** Writes what a request changes of a channel, and plays by it. Rejects with `ScheduleProblem`, or for a file that cannot be written. */
+  /** Writes a request's change of a channel, and plays by it. Rejects with `ScheduleProblem`, or if a file cannot be written. */
   change(name: string, body: Readonly<Record<string, unknown>>): Promise<boolean> {
     let found = true;
     return this.#folder
@@ -177,7 +177,7 @@ export class ApplicationSchedules {
     await closed;
   }
 
-  /** Programs that are over are left out of what is written. */
+  /** Ended programs are not written. */
   #current(definition: ScheduleDefinition): ScheduleDefinition {
     return withoutPast(definition, this.#options.clock.now());
   }

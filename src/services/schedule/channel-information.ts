@@ -4,7 +4,7 @@ import { definitionToJson } from './definition-json.ts';
 import { endOf, type ItemOnAir, type ScheduleDefinition } from './schedule-definition.ts';
 import type { ScheduledChannel } from './scheduled-channel.ts';
 
-/** The end of what has none: the last moment that the reference server can name, ms since the epoch. */
+/** The end of an endless program: the last moment that the reference server can name, ms since the epoch. */
 const NEVER = 9_223_372_036_854;
 
 /** The definition of a channel, with what of it is on air at `now`; `channel` is undefined where it has none that plays. */

@@ -30,7 +30,7 @@ export interface ChannelPlayoutsOptions {
   readonly logger: Logger;
 }
 
-/** What opens a playout throws `IngestRefused` where the name of the channel is not free. Its close ends the stream. */
+/** Opening a playout throws `IngestRefused` if the name of the channel is taken. Its close ends the stream. */
 export function channelPlayouts(options: ChannelPlayoutsOptions): OpenPlayout {
   const { application, root, foreign, live, transcoder, clock, logger: parent } = options;
   return (settings, listener, onLost) => {

@@ -15,7 +15,7 @@ export function parseScheduleFile(text: string, name: string, file: string): Sch
   const stream = childOf(root, 'Stream');
   const fallback = childOf(root, 'FallbackProgram');
   const programs = childrenOf(root, 'Program');
-  // Bit by bit, so that what is wrong has its line.
+  // Piece by piece, so that a fault has its line.
   const described = stream ?? root;
   const settings = { ...(stream !== undefined && settingsOf(stream)), name };
   refuseManyZones(programs.map(({ attributes }) => attributes.get('scheduled')));

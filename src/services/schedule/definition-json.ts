@@ -55,7 +55,7 @@ export function definitionToJson({ stream, fallback, programs }: ScheduleDefinit
   };
 }
 
-/** The reference server has no `fallbackOnErr` here: told where it is not what it is by default. */
+/** The reference server has no `fallbackOnErr` here: shown if it is not the default. */
 function itemToJson({ url, start, duration, fallbackOnErr }: ScheduleItem): object {
   return { url, start, duration, ...(!fallbackOnErr && { fallbackOnErr }) };
 }

@@ -1,4 +1,4 @@
-/** What a scheduled channel does about items that cannot be played. */
+/** How a scheduled channel handles unplayable items. */
 import { describe, expect, test } from 'vitest';
 import { FakeStation, MIDNIGHT, schedule } from '../../../test/fakes/fake-station.ts';
 
@@ -147,7 +147,7 @@ describe('what fails', () => {
   test('items of the fallback program are opened as early as others, whatever is tried beside them', async () => {
     for (const length of [8000, 6000, 4000]) {
       const station = new FakeStation({ b: 60 });
-      // Converted, which takes its time; the last one is there, and cannot be played.
+      // Conversion takes its time; the last file exists, and is unplayable.
       const opens = Math.min(3500, length - 3500);
       for (const name of ['c', 'd']) station.media.set(`file://${name}`, { length, opens });
       if (length !== 8000) station.media.set('file://b', { length: 60_000, breaksAt: 0, opens: 300 });
@@ -188,7 +188,7 @@ describe('what fails', () => {
       station.lengths.hangs = missing;
       await station.start(schedule([{ items: [{ url: 'late', duration: 60_000 }] }], ['c']), 20);
       await station.until(40);
-      // Its definition waits two seconds for lengths that nobody tells.
+      // Its definition waits two seconds for unknown lengths.
       const begins = missing ? 22 : 20;
       const [first, second] = station.aired;
       expect(first).toMatch(missing ? /^c 22(\.9)?-|^c 23-/ : /^c 20\.9-|^c 21-/);

@@ -9,7 +9,7 @@ export class FallbackProgram {
   readonly program: Program | null;
   readonly #timeline: ScheduleTimeline;
   #index = 0;
-  /** Items that could not be played, one after the other. */
+  /** Consecutive unplayable items. */
   #failures = 0;
   /** Not to be tried earlier. */
   #notBefore = Number.NEGATIVE_INFINITY;
@@ -27,7 +27,7 @@ export class FallbackProgram {
     return this.program?.items ?? [];
   }
 
-  /** None of its items could be played, and the first of them not again: once may be a machine that was busy. */
+  /** None of its items was playable, and the first failed again: a single failure may be a busy machine. */
   get fails(): boolean {
     return this.#failures > this.items.length;
   }
@@ -37,13 +37,13 @@ export class FallbackProgram {
     return this.program !== null && isDue(this.#notBefore, now, RETRY_MS);
   }
 
-  /** The next item, from `at` on; null where there is none. */
+  /** The next item, from `at` on; null if there is none. */
   slot(at: number): Slot | null {
     const { program } = this;
     return program === null ? null : this.#timeline.slot(program, this.#index % program.items.length, at);
   }
 
-  /** When a slot of it ends, by what is known now. */
+  /** When one of its slots ends, as far as known. */
   endOf(slot: Slot): number {
     return this.#timeline.endOf(slot);
   }

@@ -9,7 +9,7 @@ let folder: string;
 let measured: string[];
 let lengths: FileLengths;
 let clock: ManualClock;
-/** What the meter says of any file. */
+/** The meter's result for any file. */
 let says: () => number | Promise<number>;
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'millrace-lengths-'));

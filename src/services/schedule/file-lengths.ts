@@ -7,11 +7,11 @@ import { Semaphore } from '../../util/semaphore.ts';
 import { isLive, type ScheduleItem } from './schedule-definition.ts';
 import { grained } from './schedule-timeline.ts';
 
-/** What knows files. */
+/** Measures files. */
 export interface FileMeter {
   /** The file behind a `file://` URL. Rejects with `PathRefused` when that is none of the media folder. */
   readonly placeOf: (url: string) => Promise<string>;
-  /** The length of its media, ms. Rejects for what cannot be played. */
+  /** The length of its media, ms. Rejects for an unplayable file. */
   readonly lengthOf: (url: string) => Promise<number>;
 }
 
@@ -30,7 +30,7 @@ export interface Lengths {
 interface Measured {
   /** Differs when the file may have been written. */
   readonly identity: string;
-  /** Null: it cannot be told. */
+  /** Null: it is unknown. */
   readonly length: number | null;
 }
 

@@ -1,4 +1,4 @@
-/** The definition of a scheduled channel: its identity, and what it plays when. */
+/** The definition of a scheduled channel: its identity and its programs. */
 import { schemeOf } from '../../core/pull.ts';
 import { streamOfUrl } from '../../core/stream-address.ts';
 import { refuseStrange } from '../../util/allowed-folders.ts';
@@ -27,7 +27,7 @@ export interface ChannelSettings {
   readonly errorToleranceDurationMs: number;
 }
 
-/** One thing to play. All times in milliseconds. */
+/** One item to play. All times in milliseconds. */
 export interface ScheduleItem {
   /** `file://<path below the media folder>` or `stream://<vhost>/<app>/<stream>`. */
   readonly url: string;
@@ -78,7 +78,7 @@ export const DEFAULT_SETTINGS: Omit<ChannelSettings, 'name'> = {
   errorToleranceDurationMs: 500,
 };
 
-/** To the end of the file, or as long as the program is. */
+/** To the end of the file, or of the program. */
 export const UNLIMITED = -1;
 /** Players see nothing of less. */
 const MIN_ITEM_MS = 1000;

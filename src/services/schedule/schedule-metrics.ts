@@ -1,7 +1,7 @@
 /** Scheduled channels, counted for Prometheus. */
 import type { MetricDefinition, MetricSource } from '../../util/metrics.ts';
 
-/** A channel, as far as it is counted. */
+/** The counted values of a channel. */
 export interface CountedChannel {
   readonly onAir: object | null;
   /** Troubles told since it began. */

@@ -29,11 +29,11 @@ export type ScheduleContext = Pick<
   ServiceContext,
   'orchestrator' | 'definitions' | 'reading' | 'ffmpegFiles' | 'liveStreams' | 'transcoder' | 'clock' | 'logger'
 > & {
-  /** Whose channels are; absent: ours. */
+  /** Which node's channels are played; absent: all are ours. */
   readonly originMaps?: SharedWork;
 };
 
-/** Has no port; `schedules` is what the API asks. */
+/** Has no port; the API uses `schedules`. */
 export function startSchedules(context: ScheduleContext): Service & { readonly schedules: Schedules } {
   const { orchestrator, liveStreams: live, logger: parent } = context;
   const logger = parent.child({ part: 'schedule' });
@@ -50,7 +50,7 @@ export function startSchedules(context: ScheduleContext): Service & { readonly s
   };
 }
 
-/** Null where the provider is off, and in applications that viewers make by asking: nobody has scheduled anything there. */
+/** Null if the provider is off, and in applications that viewers create by requests: these have no schedules. */
 function openSchedules(
   application: Application,
   { orchestrator, originMaps: work = OWN_WORK, definitions, reading, ffmpegFiles: foreign, transcoder, clock }: ScheduleContext,

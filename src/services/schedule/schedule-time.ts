@@ -36,7 +36,7 @@ export function zoneOf(text: string): string | null {
   return /\[([^[\]]*)\]\s*$/.exec(text)?.[1] ?? null;
 }
 
-/** As if the clock showed UTC; NaN for what no calendar has. */
+/** As if the clock showed UTC; NaN for a date that does not exist. */
 function wallClock([year = 0, month = 0, day = 0]: readonly number[], [hours = 0, minutes = 0, seconds = 0]: readonly number[]): number {
   if (hours > 23 || minutes > 59 || seconds > 59) return Number.NaN;
   const date = new Date(0);
@@ -52,7 +52,7 @@ function inZone(local: number, zone: string): number {
   const after = offsetOf(zone, local + MS_PER_DAY);
   if (Number.isNaN(before)) return Number.NaN;
   const candidates = [local - before, local - after].sort((a, b) => a - b);
-  // Where neither is right, the time lies in the gap: with the old offset it is as far behind the gap as it was in it.
+  // If neither is right, the time lies in the gap: with the old offset it is as far behind the gap as it was in it.
   return candidates.find((moment) => local - moment === offsetOf(zone, moment)) ?? local - before;
 }
 

@@ -17,7 +17,7 @@ export interface Slot {
 
 /** Lengths of items. */
 export interface ScheduleTimelineOptions {
-  /** The length of the file of an item, ms, from its very beginning on; null where it is not known. `grained`. */
+  /** The length of the file of an item, ms, from its very beginning on; null if unknown. `grained`. */
   readonly lengthOf: (item: ScheduleItem) => number | null;
   /**
    * Whether an unplayable item gives way to the next one. When a position in a running program is looked up, such an item takes no time.
@@ -29,7 +29,7 @@ const GRAINS_PER_MS = 1024;
 /** Minimum length of a played file, ms, however little remains after `start`. */
 const MIN_REST_MS = 10;
 
-/** A length that adds up to moments without any rounding, for as long as anybody lives. */
+/** A length that adds up to moments without rounding, for longer than a lifetime. */
 export function grained(milliseconds: number): number {
   return Math.round(milliseconds * GRAINS_PER_MS) / GRAINS_PER_MS;
 }
@@ -59,7 +59,7 @@ export class ScheduleTimeline {
     return this.programs[program === null ? 0 : this.programs.indexOf(program) + 1] ?? null;
   }
 
-  /** The slot of a moment, found from the beginning of its program on. */
+  /** The slot of a moment, searched from the beginning of its program. */
   at(now: number): Slot {
     const program = this.programAt(now);
     if (program === null) return gap(null, Number.NEGATIVE_INFINITY);
@@ -72,7 +72,7 @@ export class ScheduleTimeline {
       if (now < startsAt + length) return this.slot(program, index, startsAt);
       startsAt += length;
     }
-    // Where nothing can be played, whoever plays it finds out whether that still holds.
+    // If nothing was playable, the player finds out whether that still holds.
     return total === 0 && program.items.length > 0 ? this.slot(program, 0, now) : gap(program, startsAt);
   }
 
@@ -90,7 +90,7 @@ export class ScheduleTimeline {
     return item === undefined ? gap(program, startsAt) : { program, item, index, startsAt, length: this.lengthOf(item) };
   }
 
-  /** When a slot ends, by what is known now: at the latest when its program does. */
+  /** When a slot ends, as far as known: at the latest with its program. */
   endOf({ program, startsAt, length }: Slot): number {
     const end = this.programAfter(program)?.startsAt ?? Number.POSITIVE_INFINITY;
     return length === null || length === Number.POSITIVE_INFINITY ? end : Math.min(startsAt + length, end);
@@ -107,7 +107,7 @@ export class ScheduleTimeline {
     return Math.min(scheduled, rest);
   }
 
-  /** The time of an item where the position of a running program is looked for. */
+  /** The time of an item for finding the position in a running program. */
   #takes(item: ScheduleItem): number {
     const { lengthOf, skips } = this.#options;
     if (!isLive(item) && lengthOf(item) === null && skips(item)) return 0;
@@ -115,7 +115,7 @@ export class ScheduleTimeline {
   }
 }
 
-/** A stretch of time without an item. */
+/** A span of time without an item. */
 function gap(program: Program | null, startsAt: number): Slot {
   return { program, item: null, index: -1, startsAt, length: Number.POSITIVE_INFINITY };
 }

@@ -169,7 +169,7 @@ describe('a change of the schedule', () => {
     await station.until(12);
     await station.update(same());
     await station.until(19.5);
-    // What follows is opened already.
+    // The next item is opened already.
     await station.update(same());
     await station.until(21);
     expect(station.aired).toEqual(['b 0-20', 'b 20-']);
@@ -241,7 +241,7 @@ describe('a change of the schedule', () => {
     const items = ['a', 'c', 'b'];
     const change = (turn: number) => schedule([{ items }, { at: 1000 + turn, items: ['c'] }], turn % 2 === 0 ? ['c'] : ['a']);
     await station.start(change(0));
-    // Before, at and behind each boundary; some come while the one before is not in force yet.
+    // Before, at and behind each boundary; some come while the previous change is not in force yet.
     for (let turn = 1; turn < 700; turn += 1) {
       await station.until(turn / 10);
       const latest = change(turn);

@@ -34,7 +34,7 @@ const MAX_LATE_MS = 900;
 const OPENING_MS = 6000;
 /** An item joined less late than this begins at its beginning. */
 const LATE_MS = 1000;
-/** Who is further from its slot than this has slept, or its clock was set: the position is found anew. */
+/** A larger distance from the slot means that the process slept, or that its clock was set: the position is found anew. */
 const ASTRAY_MS = 10_000;
 /** Media that ends less than this before its slot changes nothing: the next item stays on time. */
 const PUNCTUAL_MS = 20;
@@ -45,7 +45,10 @@ const MAX_SKIPPED = 20;
 /** A disk may take so long to tell lengths before a definition is in force without them. */
 const LENGTHS_MS = 2000;
 
-/** Opens what plays a channel. Throws where its stream cannot be; `onLost` is called when somebody else ends that, and nothing after it. */
+/**
+ * Opens the player of a channel. Throws if its stream is refused; `onLost` is called when another client ends the stream, and nothing after
+ * it.
+ */
 export type OpenPlayout = (settings: ChannelSettings, listener: PlayoutListener, onLost: (reason: string) => void) => Playout;
 
 /** Dependencies of a channel. */
@@ -64,7 +67,7 @@ interface Cue {
   readonly cued: CuedItem;
   slot: Slot;
   readonly cuedAt: number;
-  /** As the playout has been told. */
+  /** The state last given to the playout. */
   until: number;
 }
 
@@ -85,13 +88,13 @@ export class ScheduledChannel {
   #openAt = Number.NEGATIVE_INFINITY;
   /** The slot of the moment; null before the first definition is in force. */
   #slot: Slot | null = null;
-  /** The one behind it, once somebody has asked. */
+  /** The following slot, once requested. */
   #next: Slot | null = null;
   #air: Cue | null = null;
   #cue: Cue | null = null;
   /** Slots whose items have failed, with the moment from which on they are tried again. */
   readonly #failed = new WeakMap<Slot, number>();
-  /** Items that gave way one after the other. */
+  /** Consecutive items that gave way. */
   #skipped = 0;
   #probing: Slot | null = null;
   /** It was there when it was tried last. */
@@ -192,7 +195,7 @@ export class ScheduledChannel {
 
   #timing({ fallback }: ScheduleDefinition): ScheduleTimelineOptions {
     const { lengths } = this.#options;
-    // A live source may return; a missing file has others after it.
+    // A live source may return; a missing file has further files after it.
     const skips = (item: ScheduleItem): boolean => !item.fallbackOnErr || (fallback.length === 0 && !isLive(item));
     return { lengthOf: (item) => lengths.of(item), skips };
   }
@@ -279,11 +282,11 @@ export class ScheduledChannel {
     const begins = this.#timeline.endOf(slot);
     const air = this.#air;
     const plays = air?.kind === 'fallback' && air.slot.program === this.#fallback.program;
-    // One thing can be opened at a time: what closes the gap until then comes first.
+    // Only one item can be opened at a time: the item that fills the gap comes first.
     const reaches = !plays || air.until > begins - PUNCTUAL_MS;
     const comes = next.item !== null && !this.#failed.has(next) && begins - now <= LEAD_MS && reaches;
     const retrying = this.#cue?.kind === 'program' && this.#cue.slot === slot;
-    // What takes long to open would never be there beside a fallback program that cannot be played.
+    // A slow item would never be ready beside an unplayable fallback program.
     const opens = retrying && this.#fallback.fails && now - (this.#cue?.cuedAt ?? 0) < OPENING_MS;
     if (!plays && !opens && this.#fallback.isDue(now)) {
       this.#cueFallback(now);
@@ -368,7 +371,7 @@ export class ScheduledChannel {
 
   #cueFallback(at: number): void {
     const cue = this.#cue;
-    // Moved only by what is on air for another time than was thought.
+    // Moved only by an item that was on air for a different time than expected.
     const stands = cue?.kind === 'fallback' && cue.slot.program === this.#fallback.program && cue.cued.at <= at;
     const slot = this.#fallback.slot(at);
     if (stands || slot === null || slot.item === null) return;
@@ -420,7 +423,7 @@ export class ScheduledChannel {
     const timeline = air.kind === 'program' ? this.#timeline : this.#fallback;
     if (timeline.endOf(slot) - endsAt < PUNCTUAL_MS) return;
     slot.length = Math.max(0, endsAt - slot.startsAt);
-    // Not by the wall clock: one that was set would make the file shorter for good.
+    // Not by the wall clock: if that was set, the file would become shorter for good.
     if (mediaEnd !== null && slot.item !== null && !isLive(slot.item)) this.#options.lengths.learn(slot.item, mediaEnd);
     if (air.kind === 'fallback') this.#endAt(air, endsAt);
     else if (slot === this.#slot) this.#next = null;

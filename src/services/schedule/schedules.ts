@@ -21,7 +21,7 @@ export interface SchedulesOptions {
   readonly logger: Logger;
 }
 
-/** Keeps the channels of each application for as long as it runs. */
+/** Keeps the channels of each application while it runs. */
 export class Schedules {
   readonly #options: SchedulesOptions;
   readonly #running = new Map<string, ApplicationSchedules>();
@@ -88,7 +88,7 @@ export class Schedules {
     await Promise.all(this.#closing);
   }
 
-  /** As fast as what there is needs it. */
+  /** At the interval that the present channels need. */
   #keepPace(): void {
     if (this.#closed) return;
     const pace = [...this.#running.values()].some((schedules) => schedules.hasDefinitions) ? TICK_MS : IDLE_TICK_MS;

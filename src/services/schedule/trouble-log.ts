@@ -5,7 +5,7 @@ import type { Logger } from '../../util/logger.ts';
 const TELL_EVERY_MS = 60_000;
 const MAX_TOLD = 1000;
 
-/** Lines about things, each by its name, until they are over. */
+/** Lines about troubled objects, each by its name, until the trouble is over. */
 export class TroubleLog {
   readonly #clock: Clock;
   readonly #logger: Logger;
@@ -18,7 +18,7 @@ export class TroubleLog {
     this.#logger = logger;
   }
 
-  /** Something is wrong with what has this name. */
+  /** The object of this name has a fault. */
   tell(name: string, message: string): void {
     this.count += 1;
     const now = this.#clock.monotonic();
@@ -29,7 +29,7 @@ export class TroubleLog {
     this.#logger.warn({ ...(name !== '' && { url: name }) }, message);
   }
 
-  /** Nothing is wrong with it any more; told where something was. */
+  /** Its fault is over; logged if there was one. */
   over(name: string, message: string): void {
     if (this.#told.delete(name)) this.#logger.info({ ...(name !== '' && { url: name }) }, message);
   }

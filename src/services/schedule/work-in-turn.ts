@@ -7,7 +7,7 @@ export type QueuedWork = (now: number) => void;
 
 /** Runs operations one after the other, even if requested from within another, and a follow-up after each. */
 export class WorkInTurn {
-  /** Does something as `do`, behind what is waited for. */
+  /** Runs a task like `do`, after the awaited one. */
   readonly doAfter: (wait: Promise<unknown>, work: QueuedWork) => void;
   readonly #clock: Clock;
   readonly #follow: QueuedWork;
@@ -39,7 +39,7 @@ export class WorkInTurn {
     }
   }
 
-  /** Nothing more is done. Idempotent. */
+  /** Nothing further runs. Idempotent. */
   close(): void {
     this.#closed = true;
   }

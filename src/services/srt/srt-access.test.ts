@@ -128,7 +128,7 @@ describe('encoders', () => {
     const encoder = await call(port, STREAM_ID);
     const bytes = sound();
     for (let at = 0; at < bytes.length; at += 1316) encoder.send(bytes.subarray(at, at + 1316));
-    // Somebody else is served meanwhile, so what was sent before has arrived.
+    // Another client is served meanwhile, so earlier data has arrived.
     await call(port, STREAM_ID);
     expect(gate.streams).toHaveLength(0);
     answer(new FakeLease());

@@ -9,7 +9,7 @@ import { parseStreamId, type SrtTarget } from '../../wire/srt/stream-id.ts';
 /** Maximum that a caller may send before it is admitted; beyond that everything so far is dropped, because live media can begin later. */
 const MAX_HELD_BYTES = 512 * 1024;
 
-/** A session that can be told that its time is over. */
+/** A session that can be ended when its time is over. */
 export interface LimitedSession extends SrtSession {
   expire(reason: string): void;
 }
@@ -27,7 +27,7 @@ export interface AdmissionRequest {
   readonly onFault: (error: unknown) => void;
 }
 
-/** The session of a caller, or why it has none; the gatekeeper has told the log of those that it refuses. */
+/** The session of a caller, or the reason for none; the gatekeeper has logged its own refusals. */
 export function admitCaller(access: Gatekeeper, request: AdmissionRequest): SrtSession | RejectionCode {
   const { direction, call, target } = request;
   const address = plainAddress(call.peer.address);
@@ -46,7 +46,7 @@ export function admitCaller(access: Gatekeeper, request: AdmissionRequest): SrtS
   return refused ?? session;
 }
 
-/** Where a control server sends a caller; without a playlist in that URL it gets the one that it asked for. */
+/** The target that a control server names for a caller; without a playlist in that URL the caller gets the requested playlist. */
 function redirected(newUrl: string, { playlist }: SrtTarget): SrtTarget {
   const target = parseStreamId(newUrl.replace(/^[^:]*:/, 'srt:'));
   // Calls without a stream name are refused earlier.

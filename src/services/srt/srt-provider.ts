@@ -18,19 +18,19 @@ import type { SrtTarget } from '../../wire/srt/stream-id.ts';
 import { admitCaller, type LimitedSession } from './srt-admission.ts';
 import { type CallerRefusal, DEFAULT_SRT_TIMEOUTS, SrtPublication, type SrtTimeouts } from './srt-publication.ts';
 
-/** How often deadlines are looked at. */
+/** Interval of checking deadlines. */
 const SWEEP_INTERVAL_MS = 100;
 /** Encoders of one port at once, unless told otherwise. */
 export const MAX_SRT_ENCODERS = 2000;
 
-/** What is listened on, and where streams go. Timeouts that are not given have their defaults. */
+/** The listening addresses, and the target of streams. Absent timeouts have their defaults. */
 export interface SrtProviderOptions extends SrtListenerConfig {
   readonly gate: IngestGate;
-  /** Decides who may publish; absent: everybody. */
+  /** Decides who may publish; absent: every client. */
   readonly access?: Gatekeeper;
   readonly logger: Logger;
   readonly clock: Clock;
-  /** Labels for the audio tracks of a stream that was let in (`AudioMap`). */
+  /** Labels for the audio tracks of an admitted stream (`AudioMap`). */
   readonly audioLabels?: (stream: IngestStream, target: SrtTarget) => readonly AudioMapEntry[];
   readonly timeouts?: Partial<SrtTimeouts>;
   readonly feedLimits?: Partial<StarterLimits>;
@@ -40,7 +40,7 @@ export interface SrtProviderOptions extends SrtListenerConfig {
 
 /** All ports of one address. */
 export class SrtProvider {
-  /** Callers refused because of what they asked for. */
+  /** Callers refused because of their request. */
   refused = 0;
   readonly #options: SrtProviderOptions;
   readonly #logger: Logger;
@@ -70,7 +70,7 @@ export class SrtProvider {
     });
   }
 
-  /** Ports listened on. */
+  /** The listening ports. */
   get ports(): readonly number[] {
     return this.#listener.ports.map(({ port }) => port);
   }

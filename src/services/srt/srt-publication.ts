@@ -43,7 +43,7 @@ export interface SrtPublicationOptions {
   readonly onClosed: (publication: SrtPublication) => void;
 }
 
-/** Why a caller is not let in. */
+/** Why a caller is not admitted. */
 export interface CallerRefusal {
   readonly code: RejectionCode;
   /** Machine word of the reason. */
@@ -52,7 +52,7 @@ export interface CallerRefusal {
   readonly detail: string;
 }
 
-/** A caller that does not say what it wants is taken for a publisher. */
+/** A caller that does not state a mode is taken for a publisher. */
 const FOR_PLAYERS = 'to play it, call the port of Bind/Publishers/SRT';
 
 /** The rejection for a caller whose stream the core refuses. */
@@ -82,7 +82,7 @@ interface Opened {
   readonly program: number | null;
 }
 
-/** Owns its connection. It ends with a reason, whoever ends it. */
+/** Owns its connection. It ends with a reason, whichever side ends it. */
 export class SrtPublication implements LimitedSession, WatchedLink {
   readonly labels: LinkLabels;
   readonly logger: Logger;

@@ -57,7 +57,7 @@ interface Player {
   readonly payloads: Uint8Array[];
   readonly closed: Promise<string>;
   leave(): void;
-  /** Resolves when so many bytes have come. */
+  /** Resolves when this many bytes have come. */
   received(bytes: number): Promise<void>;
 }
 

@@ -49,7 +49,7 @@ interface SrtPlayRequest {
 /** Registered in the core, which closes the streams. The server calls `listen` for each address, and `stop`. */
 export class SrtPublisher implements Publisher {
   readonly kind = PublisherKind.SRT;
-  /** Callers refused because of what they asked for. */
+  /** Callers refused because of their request. */
   refused = 0;
   readonly #logger: Logger;
   readonly #clock: Clock;
@@ -75,7 +75,7 @@ export class SrtPublisher implements Publisher {
     this.#access = options.access ?? OPEN_GATE;
   }
 
-  /** Ports listened on. */
+  /** The listening ports. */
   get ports(): readonly number[] {
     return this.#listeners.flatMap(({ ports }) => ports.map(({ port }) => port));
   }
@@ -125,7 +125,7 @@ export class SrtPublisher implements Publisher {
     this.#logger.info({ host: options.host, ports: listener.ports.map(({ port }) => port) }, 'SRT publisher listening');
   }
 
-  /** Stops listening; viewers are told. Idempotent. */
+  /** Stops listening; viewers are notified. Idempotent. */
   async stop(): Promise<void> {
     this.#reporter.stop();
     await Promise.all(this.#listeners.splice(0).map((listener) => listener.stop('the SRT publisher stops')));
@@ -201,7 +201,7 @@ export class SrtPublisher implements Publisher {
     });
   }
 
-  /** The handshake could not wait for the origin; a viewer of a stream that does not come is sent away now. */
+  /** The handshake could not wait for the origin; the viewer of a stream that does not come is disconnected now. */
   #joinFetched(wanted: WantedStream, fileName: string, viewer: SrtViewer): void {
     const stream = this.#streams.get(streamKey(wanted));
     if (stream?.serves(fileName) === true) stream.join(fileName, viewer);

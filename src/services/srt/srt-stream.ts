@@ -1,4 +1,4 @@
-/** One outbound stream served over SRT: a transport stream for each playlist that somebody watches. */
+/** One outbound stream served over SRT: a transport stream for each watched playlist. */
 
 import { TransportOutput } from '../../containers/mpegts/transport-output.ts';
 import type { CloseReason } from '../../core/ingest.ts';
@@ -20,7 +20,7 @@ interface Channel {
 export class SrtStream implements PublisherStream {
   readonly #stream: PublishableStream;
   readonly #onClosed: () => void;
-  /** By playlist file name; only those that are watched. */
+  /** By playlist file name; only watched playlists. */
   readonly #channels = new Map<string, Channel>();
   #tracks: readonly Track[] = [];
   #closed = false;
@@ -51,7 +51,7 @@ export class SrtStream implements PublisherStream {
     return this.#stream.hasRoom(PublisherKind.SRT);
   }
 
-  /** Adds a viewer; one whose playlist has gone meanwhile is closed. */
+  /** Adds a viewer; if its playlist has gone meanwhile, it is closed. */
   join(fileName: string, viewer: SrtViewer): void {
     if (!this.hasRoom) {
       viewer.close(NO_ROOM);
@@ -109,7 +109,7 @@ export class SrtStream implements PublisherStream {
     this.#onClosed();
   }
 
-  /** Sends what waits, and counts once for all payloads of the turn. */
+  /** Sends the waiting payloads, and counts once for all payloads of the turn. */
   #flush({ output, viewers }: Channel): void {
     output.flush();
     let sum = 0;

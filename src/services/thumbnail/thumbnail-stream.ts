@@ -22,7 +22,7 @@ const KINDS: Partial<Record<VideoCodec, ImageKind>> = {
 };
 
 interface KeptImage {
-  /** The track that the images of this kind come from. */
+  /** The track that provides the images of this kind. */
   readonly trackId: number;
   /** The newest image; null before the first. */
   spans: readonly Span[] | null;
@@ -30,7 +30,7 @@ interface KeptImage {
 
 /** Made by the publisher, closed by the core, which frees the images. A second `close` has no effect. */
 export class ThumbnailStream implements PublisherStream {
-  /** Nobody waits for the next image. */
+  /** No request waits for the next image. */
   readonly urgency = Urgency.NONE;
   readonly #feed: DeliveryFeed;
   readonly #images = new Map<ImageKind, KeptImage>();

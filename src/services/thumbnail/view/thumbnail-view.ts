@@ -24,7 +24,7 @@ const ERROR_HEADERS = ['Content-Type: text/html', NO_CACHE];
 
 const encoder = new TextEncoder();
 
-/** A request that comes before the first image waits for it, a while at most. `close` answers those that wait. */
+/** A request before the first image waits for it, for a limited time. `close` answers waiting requests. */
 export class ThumbnailView implements DeliveryView {
   readonly #context: ViewContext;
   readonly #waiting: WaitingRoom;

@@ -10,5 +10,5 @@ export type ImageKind = (typeof ImageKind)[keyof typeof ImageKind];
 export type ThumbnailUpdate =
   /** The stream has started, or its tracks changed: the kinds of images that are made. */
   | { readonly type: 'kinds'; readonly kinds: readonly ImageKind[] }
-  /** A newer image; the one before is gone. */
+  /** A newer image; the previous image is gone. */
   | { readonly type: 'image'; readonly kind: ImageKind; readonly spans: readonly Span[] };
