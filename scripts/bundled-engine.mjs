@@ -4,7 +4,7 @@ import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 
 const MANIFEST = new URL('../node_modules/node-av/package.json', import.meta.url);
 const ORIGINAL = new URL('../node_modules/node-av/package.json.original', import.meta.url);
-/** What npm would run or fetch for it. */
+/** Scripts and packages that npm would run or fetch for it. */
 const LEFT_OUT = ['scripts', 'dependencies', 'optionalDependencies', 'devDependencies'];
 
 if (process.argv.includes('--undo')) {

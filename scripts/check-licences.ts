@@ -30,12 +30,12 @@ const LOOKED_AT: ReadonlyMap<string, string | null> = new Map([
   ['mediabunny', 'MPL-2.0'],
 ]);
 
-/** What is known of a package: its name with the folder it is in, and what it declares. */
+/** A package: its name with its folder, and its declared licence. */
 export interface InstalledPackage {
   readonly folder: string;
   readonly name: string;
   readonly version: string;
-  /** Member `license` of its manifest, or what older ones have; undefined when there is none. */
+  /** Member `license` of its manifest, or its older equivalents; undefined if absent. */
   readonly licence: unknown;
 }
 
@@ -105,7 +105,7 @@ interface Locked extends Manifest {
   readonly devOptional?: boolean;
 }
 
-/** Production dependencies of the project in `root`. Throws for one that should be installed and is not. */
+/** Production dependencies of the project in `root`. Throws for a missing package. */
 export function productionPackages(root: string): InstalledPackage[] {
   const { packages } = JSON.parse(readFileSync(path.join(root, 'package-lock.json'), 'utf8')) as { packages: Record<string, Locked> };
   return Object.entries(packages).flatMap(([folder, locked]) => {

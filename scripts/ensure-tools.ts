@@ -11,7 +11,7 @@ interface Tool {
   /** Debian package that holds it; several are separated by blanks. */
   readonly package: string;
   readonly purposes: readonly Purpose[];
-  /** A command line that succeeds when the tool is there, for one that is no program on PATH. */
+  /** A command line that succeeds if the tool is there, for tools that are not on PATH. */
   readonly check?: readonly string[];
   /** Where it cannot be had, another program does, with more work. */
   readonly isOptional?: boolean;
@@ -96,7 +96,7 @@ export function ensureTools(purpose: Purpose): readonly string[] {
     apt(prefix, ['update']);
     apt(prefix, installOf(required));
   }
-  // Nobody waits for the network again and again because of one that a distribution lacks.
+  // A package that a distribution lacks must not cause repeated waits for the network.
   for (const tool of missing) if (tool.isOptional === true) apt(prefix, installOf([tool]));
   return required.filter((tool) => !isThere(tool)).map((tool) => tool.command);
 }

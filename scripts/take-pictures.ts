@@ -27,7 +27,7 @@ interface Picture {
   readonly name: string;
   readonly hash: string;
   readonly options: PageOptions;
-  /** What is done before it is taken. */
+  /** Actions before the picture is taken. */
   prepare(page: Page): Promise<void>;
 }
 

@@ -28,7 +28,7 @@ const CHECK_DEADLINE_MS = 120_000;
 const GOAL_MS = 15 * 60_000;
 /** Limit of all steps together: four times the goal, for slow or shared machines. */
 const LIMIT_MS = 60 * 60_000;
-/** What each suite is sure to have of it, and the repeat of its failed files: more than either takes. */
+/** The guaranteed time of each suite, and of the repeat of its failed files: more than either takes. */
 const SURE_MS = { unit: 600_000, e2e: 1_200_000, playing: 480_000, repeat: 600_000 };
 /** More failed files than this are no accident: they do not run again. */
 const MAX_REPEATED_FILES = 3;

@@ -14,7 +14,7 @@ import { fileURLToPath } from 'node:url';
 
 const ROOT = process.env['MILLRACE_TRIM_ROOT'] ?? fileURLToPath(new URL('..', import.meta.url));
 const MODULES = path.join(ROOT, 'node_modules');
-/** Of hls.js pages are served one build; the main module is what finds its folder. */
+/** Pages use one build of hls.js; its main module serves to find the folder. */
 const OTHER_BUILDS = /^hls\.js[\\/]dist[\\/]hls(?:\.light|-demo)\b/;
 const LEAST_NODE = 24;
 const MEGABYTE = 1_000_000;
@@ -64,7 +64,7 @@ function trimNode() {
   for (const runtime of runtimes) {
     const folder = path.join('node/node_modules', runtime);
     if (!hasNodeOfItsOwn()) {
-      // Without the addon it is to be compiled yet, for which they are there.
+      // Without the addon it is still to be compiled, which needs them.
       if (existsSync(path.join(ROOT, 'native/build/millrace.node'))) remove(path.join(folder, 'include'));
       for (const name of ['share', 'CHANGELOG.md']) remove(path.join(folder, name));
       continue;

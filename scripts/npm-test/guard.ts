@@ -12,9 +12,9 @@ export interface GuardOptions {
 }
 
 /**
- * Runs a program of Node with our output, in a process group of its own. What is left of the group when it ends is ended, too: servers and
- * encoders of a run that was broken off would take the processor from the next. The same goes for signals that we get meanwhile.
- * @returns its exit code, -1 when it was ended for being too slow
+ * Runs a program of Node with our output, in its own process group. The rest of the group is ended with it: servers and encoders of an
+ * aborted run would take the processor from the next. The same holds for signals that we get meanwhile.
+ * @returns its exit code, -1 if it was ended for being too slow
  */
 export function runGuarded(args: readonly string[], options: GuardOptions): Promise<number> {
   const { cwd, deadlineMs, graceMs = 10_000, variables } = options;
@@ -25,7 +25,7 @@ export function runGuarded(args: readonly string[], options: GuardOptions): Prom
       try {
         if (child.pid !== undefined) process.kill(-child.pid, signal);
       } catch {
-        // Nobody is left.
+        // No process is left.
       }
     };
     let late = false;

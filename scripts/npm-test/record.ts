@@ -13,7 +13,7 @@ export interface RecordedTest {
   readonly message: string;
 }
 
-/** What failed, with the first line of why; `file` is empty for what happened outside any. */
+/** The failures, with the first line of the reason; `file` is empty for failures outside of files. */
 export interface Failure {
   readonly file: string;
   readonly test: string;
@@ -27,13 +27,13 @@ export interface Report {
   readonly failures: readonly Failure[];
 }
 
-/** Of a suite: its first run with what was repeated of it. */
+/** Of a suite: its first run including the repeated files. */
 export interface Outcome {
   readonly passed: number;
   readonly failed: number;
   readonly skipped: number;
   readonly failures: readonly Failure[];
-  /** What failed beside others and passed alone. */
+  /** Failed beside others and passed alone. */
   readonly unstable: readonly Failure[];
 }
 
@@ -70,7 +70,7 @@ export function readRecord(record: string, code: number): Report {
   return { tests, failures };
 }
 
-/** The files of which a second run, alone, may say more: none when something failed outside any file, or in more than `atMost`. */
+/** The files that a second run, alone, should repeat: none if there was a failure outside of files, or more than `atMost` failed. */
 export function filesToRepeat({ failures }: Report, atMost: number): string[] {
   const files = [...new Set(failures.map(({ file }) => file))];
   return files.includes('') || files.length > atMost ? [] : files;

@@ -45,7 +45,7 @@ export default class SuiteReporter implements Reporter {
   }
 
   onTestRunEnd(modules: readonly TestModule[], errors: readonly { readonly message: string }[]): void {
-    // A file that could not be loaded is told of only here.
+    // A file that could not be loaded is reported only here.
     for (const module of modules) if (!this.#told.has(module.moduleId)) this.onTestModuleEnd(module);
     this.#write({ event: 'ended', errors: errors.map(({ message }) => message) });
   }

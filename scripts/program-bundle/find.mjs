@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const SOURCES = path.join(ROOT, 'src');
-/** Nothing but an install writes there: the user of a running server may not be allowed to. */
+/** Only an install writes there: the user of a running server may lack the right. */
 const INSTALLED = path.join(ROOT, 'node_modules/.cache/millrace-program');
 const FILES = ['serve.cjs', 'delivery-worker.cjs'];
 /** It takes half a second. */
@@ -47,7 +47,7 @@ function makeBundleOfSources(folder) {
     return false;
   }
   const maker = fileURLToPath(new URL('make.mjs', import.meta.url));
-  // In a process of its own, since it takes a lot of memory for a moment.
+  // In a separate process, since it takes a lot of memory for a moment.
   const { status } = spawnSync(process.execPath, [maker, SOURCES, folder, listOf(folder)], { stdio: 'ignore', timeout: MAKE_DEADLINE_MS });
   return status === 0 && isCurrent(folder);
 }

@@ -1,4 +1,4 @@
-/** `npm install` in a checkout runs this; that of a published package has the bundle of its build. */
+/** `npm install` in a checkout runs this; a published package has the bundle of its build. */
 import { installBundleOfSources } from './find.mjs';
 
 installBundleOfSources();

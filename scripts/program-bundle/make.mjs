@@ -11,7 +11,7 @@ import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { rolldown } from 'rolldown';
 
-/** The module that says which file delivery threads start with. */
+/** The module that names the first file of delivery threads. */
 const WORKER_ENTRY = /[/\\]delivery[/\\]pool[/\\]worker-entry\.[jt]s$/;
 const ENTRIES = { serve: 'program/serve', 'delivery-worker': 'delivery-worker' };
 const TYPES = /** @type {const} */ ({ '.ts': 'ts', '.js': 'js' });
@@ -54,7 +54,7 @@ function urlOf(file) {
 /** @type {import('rolldown').Plugin} */
 const modules = {
   name: 'modules',
-  // Packages stay what was published and tested. A bundle that is kept elsewhere has none around it.
+  // Packages stay as published and tested. A bundle that is kept elsewhere has no packages around it.
   resolveId(id) {
     if (/^[./]/.test(id) || path.isAbsolute(id)) return null;
     return { id: list === null || id.startsWith('node:') ? id : resolve(id), external: 'absolute' };

@@ -1,4 +1,4 @@
-/** Publish keys and play tokens by the API: what is shown when, what is kept, and what a change leaves alone. */
+/** Publish keys and play tokens by the API: when they are shown, what is stored, and what a change leaves alone. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { grantOf } from '../../src/access/access-keys.ts';
 import { restoreVirtualHosts } from '../../src/core/restored-state.ts';
@@ -24,7 +24,7 @@ const LISTS = [
   { list: 'playTokens', noun: 'play token', secret: 'token' },
 ] as const;
 
-/** What the core runs on, and what is on disk. */
+/** The core's definition, and the document on disk. */
 const held = (): string => JSON.stringify([api.orchestrator.application('v', 'a')?.definition, [...api.store.documents.values()]]);
 const hashOf = (list: 'publishKeys' | 'playTokens', name: string): string =>
   api.orchestrator.application('v', 'a')?.definition.config[list]?.find((key) => key.name === name)?.hash ?? '';
@@ -192,7 +192,7 @@ test('whoever judges hears of every change at once', async () => {
   expect(names()).toEqual([[], ['two']]);
   await call('PATCH', APP, { publishKeys: null, playTokens: null });
   expect(names()).toEqual([undefined, undefined]);
-  // One that is being saved can be published to already.
+  // A key that is being saved can already be used.
   api.store.full = true;
   const changes = api.hostChanges.length;
   await call('POST', '/v1/vhosts/v/apps', [{ name: 'b', type: 'live', publishKeys: [] }]);

@@ -1,4 +1,4 @@
-/** What one address may take of the API. */
+/** Limits of one address at the API. */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';

@@ -72,7 +72,7 @@ test('the page needs nothing else, is well-formed, escapes names, and says which
   expect(page).toContain('CPU &lt;b&gt; &amp; &quot;more&quot;');
   expect(page).toContain('<b>4</b> µs<p class="quiet">2.00 times 2</p>');
   expect(page).not.toContain('NaN');
-  // Two runs in the plot, the newer of which misses.
+  // Two runs in the plot; the newer run misses the target.
   const [plot = ''] = /<svg[^>]*aria-label="CPU[\s\S]*?<\/svg>/.exec(page) ?? [];
   expect([...plot.matchAll(/<circle[^>]*fill="([^"]+)"/g)].map(([, colour]) => colour)).toEqual(['var(--value)', 'var(--bad)']);
 });

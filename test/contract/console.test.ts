@@ -1,4 +1,4 @@
-/** The web console on the port of the API: what anybody is given, and what nobody is. */
+/** The web console on the port of the API: what every client gets, and what none gets. */
 import { createHash } from 'node:crypto';
 import { readdirSync } from 'node:fs';
 
@@ -68,7 +68,7 @@ describe('the console', () => {
     const { imports } = JSON.parse(/importmap">(.*?)<\/script>/.exec(page.body)?.[1] ?? '') as { imports: Record<string, string> };
     const modulesOf = (folder: string): string[] =>
       readdirSync(new URL(`../../src/${folder}`, import.meta.url)).filter((name) => name.endsWith('.ts') && !/\.(test|d)\.ts$/.test(name));
-    // The typed client is below the page, where the import map has it; what is nothing but types is not served.
+    // The typed client is below the page, as in the import map; modules of types only are not served.
     const client = modulesOf('client/').filter((name) => name !== 'openapi-types.ts' && name !== 'call-types.ts');
     const own = [...modulesOf('console/'), ...client.map((name) => `client/${name}`)];
     expect(own).toEqual(expect.arrayContaining(['main.ts', 'client/client.ts']));
@@ -77,7 +77,7 @@ describe('the console', () => {
     for (const name of [...own, ...files.map((path) => path.slice(2))]) {
       const { status, headers, body } = await api.send({ path: `/console/${name}`, headers: OPEN });
       expect([name, status, headers.get('content-type')]).toEqual([name, 200, 'text/javascript; charset=utf-8']);
-      // What it imports is served as well.
+      // Its imports are served as well.
       if (!own.includes(name)) continue;
       expect(body).not.toMatch(/^(?:export )?(?:interface|type) /m);
       for (const [, module = ''] of body.matchAll(/\bfrom '([^']+)'|^import '([^']+)'/gm)) {

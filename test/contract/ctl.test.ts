@@ -1,4 +1,4 @@
-/** `millrace ctl` against the API: every command, what it prints for people and programs, and how it ends. */
+/** `millrace ctl` against the API: every command, its output for people and programs, and its exit. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -40,7 +40,7 @@ async function ctl(line: string, input = ''): Promise<Ran> {
   return { code, out, err };
 }
 
-/** What a command prints for programs. */
+/** The output of a command for programs. */
 async function json(line: string, input?: string): Promise<unknown> {
   const { code, out, err } = await ctl(`${line} --json`, input);
   expect({ code, err }).toEqual({ code: 0, err: '' });
@@ -273,7 +273,7 @@ describe('actions', () => {
     for (const id of ['a', 'b', 'c']) watch(id, 'llhls', ended);
     expect((await ctl('kick default/app/live/a')).out).toBe('disconnected: 1\n');
     expect(ended).toEqual([expect.stringMatching(/^a /)]);
-    // A mistake in the last is told before the first has gone.
+    // A mistake in the last argument is reported before the first is carried out.
     expect((await ctl('kick default/app/live/b default/app/live')).code).toBe(2);
     expect(ended).toHaveLength(1);
     expect((await ctl('kick default/app/live --all')).out).toBe('disconnected: 2\n');

@@ -5,7 +5,7 @@ export interface Deviation {
   readonly status: number;
   /** Message of the answer, when there is one message. */
   readonly message?: RegExp;
-  /** Makes what is answered here of the JSON that was recorded: nothing else differs. */
+  /** Turns the recorded JSON into our expected answer: nothing else differs. */
   readonly body?: (recorded: unknown) => unknown;
   /** The same where values are of the moment: members, types and messages do not differ. */
   readonly shape?: (recorded: unknown) => unknown;
@@ -165,7 +165,7 @@ function withTypes(recorded: unknown): unknown {
   });
 }
 
-/** The recorded names as texts, whatever they were created with. */
+/** The recorded names as texts, whatever their original type. */
 function withNamesOfText(recorded: unknown): unknown {
   return JSON.parse(JSON.stringify(recorded), (key, value: unknown) => (key === 'name' ? String(value) : value));
 }
@@ -182,7 +182,7 @@ function asItem(recorded: unknown): unknown {
   return [{ message: message.replace(/^\[HTTP\] (.*) \(400\)$/, '$1'), statusCode }];
 }
 
-/** A list of tasks without one that was refused here. */
+/** A list of tasks without a task that was refused here. */
 function withoutTask(recorded: unknown, id: string): unknown {
   const { response, ...envelope } = recorded as { readonly response: readonly { readonly id: string }[] };
   return { ...envelope, response: response.filter((task) => task.id !== id) };

@@ -1,4 +1,4 @@
-/** Rows of the contract's endpoint tables that have no file of their own: success, each status, and the words of each refusal. */
+/** Rows of the contract's endpoint tables without a separate file: success, each status, and the words of each refusal. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { routes } from '../../src/api/routes.ts';
 import { type Answer, APP, checkedCalls, done, error, FILE_APP, found, VHOST } from './checked-calls.ts';

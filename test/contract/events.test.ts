@@ -1,4 +1,4 @@
-/** What the recorded requests do not ask of events: bounds, types, and the moments at which they cannot be taken. */
+/** Events beyond the recorded requests: bounds, types, and the moments at which they are refused. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { videoTrack } from '../fakes/source.ts';
 import { error } from './checked-calls.ts';

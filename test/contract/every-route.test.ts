@@ -1,4 +1,4 @@
-/** What holds for every route of the API: authorisation, and the words for a virtual host, application or stream that is not there. */
+/** Rules for every route of the API: authorisation, and the words for a missing virtual host, application or stream. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { routes } from '../../src/api/routes.ts';
 import { type ApiHarness, startApi } from './harness.ts';
@@ -17,7 +17,7 @@ const TELLS_EITHER: ReadonlySet<string> = new Set([
 ]);
 const PRESENT: Readonly<Record<string, string>> = { vhost: 'default', app: 'app', stream: 'live' };
 
-/** The endpoints of the contract, by what they are about. */
+/** The endpoints of the contract, by subject. */
 const CONTRACT: Readonly<Record<string, readonly string[]>> = {
   '/v1/version': ['GET'],
   '/v1/vhosts': ['GET', 'POST', 'POST :reloadAllCertificates'],
@@ -73,7 +73,7 @@ beforeAll(async () => {
 });
 afterAll(() => api.close());
 
-/** The path of a route with what is there, except for `missing`. */
+/** The path of a route with existing names, except for `missing`. */
 function pathOf(pattern: string, missing: string | null): string {
   return pattern.replace(/\{(\w+)\}/g, (_place, name: string) => (name === missing ? 'nope' : (PRESENT[name] ?? 'x')));
 }
@@ -93,7 +93,7 @@ describe.each(routes.filter(({ open }) => open !== true).map((route) => ({ ...ro
       ]);
     });
 
-    // By what the path names, whoever looks it up.
+    // By the objects in the path, whichever code looks them up.
     const levels = (['vhost', 'app', 'stream'] as const).filter((name) => path.includes(`{${name}}`));
     test.each(levels)('tells that the %s is not there', async (name) => {
       const answer = await api.send({ method, path: pathOf(path, name), ...sent });

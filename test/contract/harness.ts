@@ -54,10 +54,10 @@ import { RecordingLogger } from '../fakes/recording-logger.ts';
 import { audioTrack, videoPacket, videoTrack } from '../fakes/source.ts';
 
 export const TOKEN = 'millrace-access-token';
-/** What `GET /v1/version` answers. */
+/** The answer of `GET /v1/version`. */
 export const VERSION =
   '{"message":"OK","response":{"gitVersion":"v0.1.0-g4ff91095c0ff","millraceVersion":"0.1.0","version":"0.20.0"},"statusCode":200}';
-/** The answer for a path that nobody has. */
+/** The answer for an unknown path. */
 export const NO_CONTROLLER = '{"message":"[HTTP] Controller not found (404)","statusCode":404}';
 export const AUTHORIZATION = `Basic ${Buffer.from(TOKEN).toString('base64')}`;
 
@@ -247,7 +247,7 @@ export async function startApi(
   });
 }
 
-/** Keeps what would go to disk; refuses when told to. */
+/** Stores documents in memory; refuses when told to. */
 export class MemoryStore implements VirtualHostStore {
   readonly documents = new Map<string, Parameters<VirtualHostStore['save']>[0]>();
   full = false;
@@ -263,7 +263,7 @@ export class MemoryStore implements VirtualHostStore {
   }
 }
 
-/** Remembers whose certificates were loaded again; fails when told to. */
+/** Records the hosts whose certificates were reloaded; fails when told to. */
 export class RecordingCertificates {
   readonly reloaded: string[][] = [];
   broken = false;
@@ -280,7 +280,7 @@ export class ApiHarness {
   readonly recordings: FilePublisher;
   readonly dumps: Dumper;
   readonly pushes: PushPublisher;
-  /** Scheduled channels, with what they play. */
+  /** Scheduled channels, with their programs. */
   readonly scheduled: FakeSchedules;
   readonly multiplex: MultiplexChannels;
   /** State and recordings; removed by `close`. */
@@ -293,7 +293,7 @@ export class ApiHarness {
   readonly clock: ManualClock;
   readonly logger: RecordingLogger;
   readonly health: Health;
-  /** Keys of the virtual hosts as they were told, change by change. */
+  /** Keys of the virtual hosts, change by change. */
   readonly hostChanges: readonly ReadonlyMap<string, HostKeys | undefined>[];
   /** Answers when a key was last good. */
   readonly keyUses: { usedAt: (grant: string) => number | undefined };
@@ -362,7 +362,7 @@ export class ApiHarness {
     this.keyUses = parts.keyUses;
   }
 
-  /** Lets an RTMP publisher come in; resolves when its stream can be seen. Gives the reasons it was closed for. */
+  /** Connects an RTMP publisher; resolves when its stream is visible. Returns the reasons for its closing. */
   async publish(vhost: string, app: string, stream: string): Promise<CloseReason[]> {
     const closed: CloseReason[] = [];
     const application = this.orchestrator.application(vhost, app);
@@ -395,7 +395,7 @@ export class ApiHarness {
     }
   }
 
-  /** A sign of life of everything that `publish` brought, behind a jump of the clock: nobody was silent meanwhile. */
+  /** A packet of every publisher, after a jump of the clock: none was silent meanwhile. */
   keepAlive(): void {
     for (const source of this.#ingests.values()) {
       source.ingest.push(videoPacket(source.frames));

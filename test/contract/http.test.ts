@@ -104,7 +104,7 @@ test('a certificate reload that fails says why in a header, beside the text of t
     broken.certificates.broken = true;
     const { status, headers } = await reload();
     expect([status, headers.get('millrace-reason')]).toEqual([500, 'certificate file cannot be read, not even by caf']);
-    // Only those that may reload certificates may know of files.
+    // Only tokens that may reload certificates may learn of files.
     const stranger = await reload({ Authorization: null });
     expect([stranger.status, stranger.headers.has('millrace-reason')]).toEqual([401, false]);
   } finally {

@@ -14,7 +14,7 @@ beforeEach(async () => {
 });
 afterEach(() => api.close());
 
-/** Status and what the header tells; null without it. */
+/** The status and the header's keys; null without the header. */
 async function told(method: string, path: string, body?: unknown): Promise<[status: number, keys: string | null]> {
   const { status, headers } = await api.send({ method, path, ...(body !== undefined && { body: JSON.stringify(body) }) });
   return [status, headers.get('millrace-ineffective') ?? null];

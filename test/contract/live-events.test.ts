@@ -1,4 +1,4 @@
-/** What happens in the server, as those hear it who follow `GET /v1/events`. */
+/** The server's events, as followers of `GET /v1/events` get them. */
 import { readFileSync } from 'node:fs';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { LiveEventSchema } from '../../src/api/v1/live-events.ts';
@@ -39,7 +39,7 @@ async function follow(query = '', headers: Readonly<Record<string, string>> = {}
   return reader;
 }
 
-/** The types that are told of what `act` does. */
+/** The types of the events that `act` causes. */
 async function told(reader: EventReader, act: () => Promise<unknown>): Promise<string[]> {
   await reader.of('hello');
   const before = reader.events.length;

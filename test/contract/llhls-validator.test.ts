@@ -1,4 +1,4 @@
-/** The validator itself: what it must find is planted. */
+/** The validator itself: it must find planted faults. */
 import { describe, expect, it } from 'vitest';
 import { LlhlsValidator } from '../validator/llhls-validator.ts';
 

@@ -1,4 +1,4 @@
-/** Multiplex channels beyond what was recorded: what is refused, what is told, and what the disk does. */
+/** Multiplex channels beyond the recorded requests: refusals, reports, and faults of the disk. */
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';

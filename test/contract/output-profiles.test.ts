@@ -176,7 +176,7 @@ describe('an output profile with encodes', () => {
     expect((await fetch(`${base}/nope/thumb.jpg`)).status).toBe(404);
     const { meter } = orchestrator;
     await expect.poll(() => meter.out.total).toBeGreaterThan(64);
-    // One address with one player, however often it asks; it is told apart in the sessions of the stream, with its bytes.
+    // One address with one player, however many requests; the sessions of the stream list it, with its bytes.
     await expect.poll(() => meter.sessions.thumbnail).toBe(1);
     const sessions = orchestrator.application('v', 'app')?.stream('s')?.sessions;
     await expect.poll(() => sessions?.all.map(({ kind, out }) => [kind, out.total >= 128])).toEqual([['thumbnail', true]]);
@@ -209,7 +209,7 @@ describe('a changed application', () => {
     expect(orchestrator.meter).toMatchObject({ totalSessions: 0, ingests: { rtmp: 0 } });
     await expect.poll(async () => (await fetch(`${base}/s_out/thumb.jpg`)).status).toBe(404);
     expect(orchestrator.queues.statuses()).toEqual([]);
-    // What is still on its way from the old connection goes nowhere.
+    // Packets in transit from the old connection are dropped.
     await send(ingest, 2, 3);
     expect(transcoder.sessions.length).toBe(1);
 

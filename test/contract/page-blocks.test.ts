@@ -8,7 +8,7 @@ const SCRIPTS = 'test/e2e/guide-scripts.test.ts';
 const PROGRAMS = 'test/e2e/program-guides.test.ts';
 const SETTINGS = 'test/contract/page-settings.test.ts';
 
-/** Who runs the blocks of a language, where nothing else is said for the page. */
+/** The test that runs the blocks of a language, unless the page's entry says otherwise. */
 const BY_LANGUAGE: Readonly<Record<string, string>> = { sh: COMMANDS, xml: SETTINGS, json: SETTINGS, js: SCRIPTS, ts: SCRIPTS };
 const BY_PAGE: Readonly<Record<string, string>> = {
   'docs/guide/access.md python': SCRIPTS,
@@ -19,7 +19,7 @@ const BY_PAGE: Readonly<Record<string, string>> = {
   'docs/guide/players.md sh': PROGRAMS,
   'docs/guide/record.md sh': 'test/e2e/record-guide.test.ts',
 };
-/** What a line that somebody types begins with. */
+/** The beginnings of lines that a user types. */
 const TYPED =
   /^(?:[A-Z_]+=\S* )*(?:curl|npm|npx|node|millrace|ffmpeg|ffplay|ffprobe|gst-\S+|srt-\S+|docker|systemctl|openssl|sysctl) |^[{<]/m;
 

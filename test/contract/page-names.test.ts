@@ -1,4 +1,4 @@
-/** The pages about the machine name files, folders, classes and settings that are there: whoever renames one is told of the page. */
+/** The pages about the machine name existing files, folders, classes and settings: a renaming must change the page. */
 import { globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
@@ -8,7 +8,7 @@ const ROOT = path.resolve(import.meta.dirname, '../..');
 const PAGES = ['CONTRIBUTING.md', ...globSync('docs/*.md', { cwd: ROOT })].sort();
 const OTHERS = new Set(['node_modules', 'results', 'dist', 'build']);
 const SOURCES = ['src', 'native', 'scripts', 'test', 'bench', 'deploy', 'conf', 'docs'];
-/** What a build or a bench makes. */
+/** Output of a build or a bench. */
 const MADE = new Set(['dist/', 'bench/results/']);
 const CODE = /\.(?:ts|js|mjs|cc|h|xml|json|yaml)$/;
 

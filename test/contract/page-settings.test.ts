@@ -1,4 +1,4 @@
-/** Every XML and JSON of README and the pages is taken by what reads such a file, without a warning. */
+/** Every XML and JSON of README and the pages is valid for its reader, without a warning. */
 import { expect, test } from 'vitest';
 import { ConfigErrors, formatConfigProblem, parseServerConfig, readOutputProfiles } from '../../src/config/index.ts';
 import { parseOverlayMap } from '../../src/core/overlay-map.ts';
@@ -39,7 +39,7 @@ const PARENTS: Readonly<Record<string, string>> = {
   'docs/guide/push.md Push': `${APPLICATION}/Publishers`,
   'docs/guide/record.md FILE': `${APPLICATION}/Publishers`,
 };
-/** What an element must have, and gets where the page leaves it out. */
+/** Required members of an element, added if the page omits them. */
 const NEEDED: Readonly<Record<string, readonly string[]>> = {
   Server: ['<Type>origin</Type>', '<IP>127.0.0.1</IP>', '<Bind/>', '<VirtualHosts/>'],
   VirtualHost: ['<Name>default</Name>', '<Host><Names><Name>*</Name></Names></Host>'],
@@ -47,7 +47,7 @@ const NEEDED: Readonly<Record<string, readonly string[]>> = {
   OutputProfile: ['<Name>p</Name>', '<OutputStreamName>${OriginStreamName}</OutputStreamName>'],
 };
 
-/** Files of other machines, and what is left out. */
+/** Files of other machines, and omissions. */
 const STAND_INS: readonly (readonly [RegExp, string])[] = [
   [/^\s*…\s*$/gm, ''],
   [/<!--.*?-->/gs, ''],
@@ -61,7 +61,7 @@ interface Element {
   readonly xml: string;
 }
 
-/** The top elements of a text; what it leaves open is closed. */
+/** The top elements of a text; unclosed elements are closed. */
 function elementsOf(text: string): Element[] {
   const open: string[] = [];
   const elements: Element[] = [];
@@ -79,7 +79,7 @@ function elementsOf(text: string): Element[] {
   return [...elements, { name, xml: text.slice(from).trim() + ends.join('') }];
 }
 
-/** With what it must have. */
+/** With its required members. */
 function completed({ name, xml }: Element): string {
   const start = xml.indexOf('>') + 1;
   const inner = xml.slice(start, xml.lastIndexOf('</'));
@@ -100,7 +100,7 @@ function serverWith(elements: readonly Element[], page: string): string {
   }, inner);
 }
 
-/** What a server says of it. */
+/** The server's output for it. */
 function problemsOf(xml: string): string[] {
   const values: Readonly<Record<string, string>> = {
     STREAM_KEY: 'key',

@@ -1,6 +1,6 @@
 /** Where answers to viewers differ from the reference server's on purpose; `docs/reference/playback-differences.md` gives the reasons. */
 
-/** What is otherwise in the answer to one recorded request. */
+/** The differences in the answer to one recorded request. */
 export interface PlaybackDifference {
   readonly status?: number;
   /** By name in lower case; null where the header is not there. */

@@ -116,7 +116,7 @@ function here(request: string, { key, session }: { key: string; session: string 
     .replace('_2_audio', '_1_audio');
 }
 
-/** What is otherwise than recorded; empty when nothing is. */
+/** The differences from the recording; empty if there are none. */
 function differenceOf(recorded: Exchange, answer: RawAnswer): PlaybackDifference {
   const { status, headers = [] } = recorded.response;
   const expected = new Map(headers.map((line) => [line.slice(0, line.indexOf(':')).toLowerCase(), line.slice(line.indexOf(':') + 2)]));

@@ -1,4 +1,4 @@
-/** Push tasks beyond what was recorded: what is refused, and the state of the tasks. */
+/** Push tasks beyond the recorded requests: refusals, and the state of the tasks. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type ApiHarness, startApi } from './harness.ts';
 

@@ -1,4 +1,4 @@
-/** What is kept from access tokens that may only read: they show everything but what lets somebody publish, play or sign. */
+/** What read-only access tokens do not show: everything that would enable publishing, playing or signing. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type ApiHarness, startApi, TOKEN } from './harness.ts';
 

@@ -1,4 +1,4 @@
-/** docs/reference/refusals.md, and the words of the console, have every code with which somebody is refused. */
+/** docs/reference/refusals.md, and the texts of the console, have every code of a refusal. */
 import { globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -25,7 +25,7 @@ function rows(head: string): string[][] {
   );
 }
 
-/** What `pattern` finds in the code, each once and sorted. */
+/** The matches of `pattern` in the code, each once and sorted. */
 function inCode(folders: string, pattern: RegExp): string[][] {
   const files = globSync(`src/${folders}/**/*.ts`, { cwd: ROOT }).filter((file) => !file.endsWith('.test.ts'));
   const found = files.flatMap((file) => [...readFileSync(path.join(ROOT, file), 'utf8').matchAll(pattern)].map(([, ...parts]) => parts));
@@ -34,7 +34,7 @@ function inCode(folders: string, pattern: RegExp): string[][] {
   );
 }
 
-/** Every code of `Denied`: members of `DENIALS`, and those written where one is made. */
+/** Every code of `Denied`: members of `DENIALS`, and codes written where a `Denied` is made. */
 function deniedCodes(): string[] {
   const single = inCode('{access,delivery}', /admitted: false, code: '([a-z-]+)'/g);
   const tables = inCode('access', /const DENIALS = \{(.*?)\} as const/gs).flatMap(([body = '']) =>

@@ -1,4 +1,4 @@
-/** Plays the recorded requests in their order and compares what this server answers with what the reference server did. */
+/** Plays the recorded requests in their order and compares this server's answers with those of the reference server. */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Deviation, DIFFERENCES } from './differences.ts';
@@ -47,7 +47,7 @@ describe('recorded exchanges', () => {
     api.keepAlive();
   };
 
-  /** What publishers did between the recorded requests. */
+  /** The publishers' actions between the recorded requests. */
   const meanwhile: Readonly<Record<number, () => unknown>> = {
     386: () => api.publish('default', 'app', 'stream'),
     413: () => api.feed('default', 'app', 'stream', 60),
@@ -58,7 +58,7 @@ describe('recorded exchanges', () => {
     540: () => api.feed('default', 'app', 'stream', 30),
     550: () => api.feed('default', 'app', 'stream', 200),
     602: async () => {
-      // Nobody watched the pulled stream for a minute.
+      // The pulled stream had no viewers for a minute.
       api.clock.advance(61_000);
       // Its publisher was not silent meanwhile.
       await api.feed('default', 'app', 'stream', 1);
@@ -120,7 +120,7 @@ function expectSameHeaders(exchange: Exchange, answer: RawAnswer): void {
   }
 }
 
-/** A deviation that is none any more must leave the table. */
+/** A deviation that no longer exists must leave the table. */
 function expectDeviation(exchange: Exchange, answer: RawAnswer, deviation: Deviation): void {
   expect(answer.status, answer.body).toBe(deviation.status);
   const json = JSON.parse(answer.body);

@@ -1,4 +1,4 @@
-/** Scheduled channels over the API: what the contract says of them, and what becomes of their files. */
+/** Scheduled channels over the API, by the contract, and their files. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';

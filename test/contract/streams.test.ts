@@ -270,7 +270,7 @@ describe('streams', () => {
       input: { createdTime: expect.any(String), sourceType: 'RtspPull', sourceUrl: 'rtsp://camera/x', tracks: [] },
       outputs: [],
     });
-    // Where several are told of at once, one that waits has no statistics.
+    // In lists of several streams, a waiting stream has no statistics.
     const together = await call('GET', `${APP.replace('/v1', '/v2')}/streams?names=one`);
     expect(together.json.response).toEqual([{ information: json.response }]);
     expect((await call('POST', `${APP}/streams`, { name: 'one', urls: [PLAYS] })).status).toBe(409);
@@ -278,7 +278,7 @@ describe('streams', () => {
     expect([...api.pullStore.documents.keys()]).toEqual(['two']);
     for (const method of ['GET', 'DELETE']) expect((await call(method, `${APP}/streams/one`)).status).toBe(404);
     expect(await call('GET', `${APP}/streams`)).toEqual(found(['two']));
-    // What has its name meanwhile is shown once, and is what is deleted, with what waits for the name.
+    // A stream that has taken its name is shown once, and is deleted together with the pull that waits for the name.
     await api.publish('made', 'app', 'two');
     expect(await call('GET', `${APP}/streams`)).toEqual(found(['two']));
     expect((await call('GET', `${APP}/streams/two`)).json.response.input.sourceType).toBe('Rtmp');
@@ -325,7 +325,7 @@ describe('streams', () => {
       () => {
         api.pullStore.full = true;
       },
-      // The first one is off the disk already.
+      // The first stream is already removed from the disk.
       () => {
         api.pullStore.remove = async (document) => {
           if (document.name === 'waits') throw new Error('the disk is broken');

@@ -80,7 +80,7 @@ describe('sendSubtitles', () => {
     expect(await send(text)).toEqual(done);
     expect(await send(...Array.from({ length: 1000 }, () => text))).toEqual(error(500, 'Could not send WebVTT frame: [default/subs/s]'));
     expect(desk()?.counters.carried).toBe(1);
-    // What it would have taken is still there.
+    // The room that it would have taken is still free.
     expect(await send(...Array.from({ length: 999 }, () => text))).toEqual(done);
   });
 

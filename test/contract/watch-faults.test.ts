@@ -1,4 +1,4 @@
-/** Whoever looks after others by a timer fails once: the fault is told, and the next look is taken as if nothing had been. */
+/** A periodic check fails once: the fault is logged, and the next check runs as usual. */
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { afterEach, expect, test, vi } from 'vitest';

@@ -1,4 +1,4 @@
-/** What `faults.test.ts` looks at, for WebRTC: signalling, media ports, publications and viewers. */
+/** `faults.test.ts` for WebRTC: signalling, media ports, publications and viewers. */
 import { createSocket } from 'node:dgram';
 import { EventEmitter, once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -51,7 +51,7 @@ describe('signalling', () => {
     return { logger, exchange: new DescriptionExchange(given) };
   }
 
-  /** The status that a request is answered with. */
+  /** The status of the answer to a request. */
   async function status(asked: DescriptionExchange, method: string): Promise<number> {
     const request = Object.assign(new EventEmitter(), { method, headers: {}, url: '/app/s?direction=whep' });
     const answered = Promise.withResolvers<number>();

@@ -126,7 +126,7 @@ async function post(url: string, body = 'v=0'): Promise<{ status: number; text: 
   return { status: response.status, text: await response.text() };
 }
 
-/** What a player offers to receive. */
+/** A player's offer to receive. */
 async function offer(): Promise<string> {
   const { sdp, close } = await whepOffer();
   cleanups.push(close);
@@ -174,7 +174,7 @@ describe('publishing', () => {
     for (const [what, url] of spoiled(ingest, signalling('ws', 'x', '?direction=send'))) {
       expect([what, await firstWord(url)]).toEqual([what, { code: 404, error: 'Cannot create offer' }]);
     }
-    // Whoever may play may not publish.
+    // A client that may play may not publish.
     expect((await post(`${signed(signalling('http', 'w'))}&direction=whip`)).status).toBe(401);
     expect((await firstWord(signed(ingest, good))).command).toBe('offer');
     const whipEncoder = await publishWhip({ url: signed(whip, good) });

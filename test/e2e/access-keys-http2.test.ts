@@ -73,7 +73,7 @@ test('each request of a connection is let in by its own token, until that is rem
 
   const master = '/app/live/llhls.m3u8';
   await until('the playlist', async () => (await ask(session, master, bearer(SITE))).status === 200);
-  // Side by side: what one shows is of no use to the others.
+  // Concurrently: one client's token is of no use to the others.
   const beginnings: readonly (readonly [target: string, headers: Record<string, string>, status: number])[] = [
     [master, {}, 401],
     [master, bearer('not-a-token-of-this-app'), 401],

@@ -95,7 +95,7 @@ const signalling = (scheme: 'ws' | 'http', stream: string, rest = ''): string =>
 const srtCall = (port: number, streamId: string): string =>
   `srt://127.0.0.1:${port}?streamid=${encodeURIComponent(streamId)}&latency=200000`;
 
-/** What lets nobody in, with the word that the log has for it. */
+/** Inputs that are refused, with the log's word for each. */
 const BAD: readonly (readonly [what: string, key: string | null, reason: string])[] = [
   ['missing', null, 'in the request'],
   ['wrong', 'no-key-of-this-application', 'none of this application'],
@@ -130,7 +130,7 @@ async function post(url: string, { bearer, body = 'v=0' }: { bearer?: string | n
   return { status: response.status, challenge: response.headers.get('www-authenticate') };
 }
 
-/** What a player offers to receive. */
+/** A player's offer to receive. */
 async function offer(): Promise<string> {
   const { sdp, close } = await whepOffer();
   cleanups.push(close);
@@ -189,7 +189,7 @@ describe('publishing', () => {
       expect([what, await post(`${whip}${query('key', key, '&')}`)]).toEqual([what, DENIED]);
       expect([what, await firstWord(signalling('ws', 'w', `?direction=send${query('key', key, '&')}`))]).toEqual([what, NO_OFFER]);
     }
-    // Whoever may play may not publish.
+    // A client that may play may not publish.
     expect(await post(whip, { bearer: good.playTokens })).toEqual(DENIED);
     expect((await firstWord(signalling('ws', 'w', `?direction=send&key=${good.publishKeys}`))).command).toBe('offer');
     expect((await post(`${whip}&key=${good.publishKeys}`)).status).not.toBe(401);
@@ -304,7 +304,7 @@ describe('a key that is removed', () => {
     cleanups.push(() => player.kill());
     const playlistOf = async (shown: string): Promise<URL> => {
       const url = http('live', 'llhls.m3u8', shown);
-      // Delivery threads hear of a token after the API has answered.
+      // Delivery threads learn of a token after the API has answered.
       const master = await until('the playlist', async () => {
         const response = await fetch(url);
         const text = await response.text();
@@ -345,7 +345,7 @@ describe('a token that is removed', () => {
     expect((await fetch(session, { method: 'DELETE' })).status).toBe(404);
     const before = received();
     await encoder.sent(30);
-    // What was on its way counts; a second of a stream is more.
+    // Bytes in transit count; a second of a stream is more.
     expect(received() - before).toBeLessThan(20);
   });
 
@@ -354,10 +354,10 @@ describe('a token that is removed', () => {
     ['LL-HLS', 'llhls.m3u8'],
   ])('takes sessions along, by %s, with playlists and segments', async (name, file) => {
     const token = await add('playTokens', name);
-    /** What a player asks for: a media playlist and a segment. */
+    /** A player's requests: a media playlist and a segment. */
     const open = async (shown: string): Promise<{ playlist: URL; segment: URL }> => {
       const url = http('live', file, shown);
-      // Delivery threads hear of a token after the API has answered.
+      // Delivery threads learn of a token after the API has answered.
       const text = async (from: URL | string): Promise<string | null> => {
         const response = await fetch(from);
         const body = await response.text();

@@ -89,7 +89,7 @@ afterAll(async () => {
   setup?.control.close();
 });
 
-/** What is asked about URLs that contain `part` is answered so; everything else is let in. */
+/** The answer for URLs that contain `part`; everything else is admitted. */
 function say(part: string, answer: ControlAnswer | Promise<ControlAnswer>): void {
   const before = setup.control.answer;
   setup.control.answer = (asked) => (asked.request.url.includes(part) ? answer : before(asked));
@@ -149,7 +149,7 @@ async function post(url: string, body = 'v=0'): Promise<{ status: number; text: 
   return { status: response.status, text: await response.text(), location: response.headers.get('location') ?? '' };
 }
 
-/** What a player offers to receive. */
+/** A player's offer to receive. */
 async function offer(): Promise<string> {
   const { sdp, close } = await whepOffer();
   cleanups.push(close);
@@ -441,7 +441,7 @@ test('a control server is asked by HTTPS, and only one with a certificate that i
     cleanups.push(() => control.close());
     const hooks = { controlServerUrl: control.url, secretKey: control.secretKey, timeout: TIMEOUT_MS, enables: ENABLES };
     await server.api.create('/v1/vhosts', [{ name: 'asked', host: { names: [HOST] }, admissionWebhooks: hooks }]);
-    // Nobody publishes it: who is let in hears that.
+    // It is not being published, so an admitted client gets that error.
     const status = certificate === trusted ? 404 : 401;
     await until('the virtual host', async () => (await fetch(url)).status === status);
     const said = await fetch(url);

@@ -1,4 +1,4 @@
-/** Alerts of the real server about real encoders, and what a server of alerts that fails does to it: nothing. */
+/** Alerts of the real server about real encoders, and the effect of a failing alert server on it: none. */
 import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -118,7 +118,7 @@ test('what is wrong with a stream is told when it changes, and live events have 
   expect(all.sourceUri).toBe('#default#app/poor');
   const { data } = await reader.of('alert.changed', ({ codes }) => codes.length === 5);
   expect(data).toMatchObject({ vhost: 'default', app: 'app', stream: 'poor', codes: all.messages.map(({ code }) => code) });
-  // Each set of codes is told once.
+  // Each set of codes is reported once.
   expect(new Set(receiver.codes).size).toBe(receiver.codes.length);
   writeFileSync(file, '<Rules><Ingress><MinBitrate>much</MinBitrate></Ingress></Rules>');
   await until('the fault in the log', () => server.log.includes('the previous rules stay in force'));

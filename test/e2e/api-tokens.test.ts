@@ -1,4 +1,4 @@
-/** What carries a token to the API without knowing Millrace: curl as its manual says, and a browser that is asked for a password. */
+/** Clients that send a token to the API without knowing Millrace: curl by its manual, and a browser that prompts for a password. */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';

@@ -1,4 +1,4 @@
-/** A changed application restarts: its encoder is disconnected, its viewers lose the stream, what comes then follows the new profiles. */
+/** A changed application restarts: its encoder is disconnected, its viewers lose the stream, and new streams follow the new profiles. */
 import { expect, onTestFinished, test } from 'vitest';
 import { apiPath, type Statistics, type StreamInformation } from '../harness/api-client.ts';
 import { until, within } from '../harness/poll.ts';
@@ -7,7 +7,7 @@ import { type FfmpegPublisher, publish } from '../harness/publisher.ts';
 import { startServer, type TestServer } from '../harness/server.ts';
 
 const BYPASS = { videos: [{ name: 'video', bypass: true }], audios: [{ name: 'audio', bypass: true }] };
-/** The macro that stands for the name of the inbound stream. */
+/** The macro for the name of the inbound stream. */
 const ORIGIN_NAME = `\${OriginStreamName}`;
 const APP = apiPath.app('second', 'made');
 const STREAM = apiPath.stream('live', 'made', 'second');

@@ -36,7 +36,10 @@ function element(host: Host): string {
 
 let lastVersion = 0;
 
-/** Issues a certificate and puts it where certbot would: new files in `archive`, then links to them, one after the other. Returns what clients must trust. */
+/**
+ * Issues a certificate and puts it where certbot would: new files in `archive`, then links to them, one after the other. Returns the root
+ * for clients.
+ */
 function renew(host: Host): string {
   lastVersion += 1;
   const { cert, key, intermediate, root } = chained(HOSTS[host]);
@@ -172,7 +175,7 @@ async function hundred(server: TestServer, tls: { rtmp: number; http: number; ap
   return all;
 }
 
-/** Asks all of them; names those that do not answer or had to connect again. */
+/** Sends a request on all of them; returns those that do not answer or had to connect again. */
 async function lost(all: readonly Live[]): Promise<string[]> {
   const answers = await Promise.allSettled(all.map((live) => live.ask()));
   return all.flatMap((live, n) => (live.closed || answers[n]?.status !== 'fulfilled' ? [live.name] : []));
@@ -219,7 +222,7 @@ test('certificates are replaced under a hundred connections, and none is lost', 
   const [reloadTwo, reloadAll, reloadApi] = POSTS;
   const reload = async (target: string): Promise<unknown> => (await server.api.call('POST', target)).status;
 
-  // By the API, one after the other; what is answered is in use.
+  // By the API, one after the other; after the answer the certificate is in use.
   roots.two = renew('two');
   expect(await reload(reloadTwo)).toBe(200);
   expect(await met(roots)).toEqual(EVERYBODY);
@@ -250,7 +253,7 @@ test('certificates are replaced under a hundred connections, and none is lost', 
   expect(server.log).toContain(`there is no certificate in ${certPath}`);
   expect(server.log).toContain(`the file cannot be read: ENOENT: no such file or directory, open '${paths('api').chainCertPath}'`);
 
-  // Nobody asks: whoever renews has only replaced files.
+  // Without a request: the renewal only replaced files.
   for (const host of ['one', 'two', 'api'] as const) roots[host] = renew(host);
   await until('the renewed certificates', async () => JSON.stringify(await met(roots)) === JSON.stringify(EVERYBODY));
   expect(await lost(all)).toEqual([]);

@@ -1,4 +1,4 @@
-/** What viewers notice of the boundaries of a channel of odd films and a camera: by hls.js, by OvenPlayer, and in what is served. */
+/** What viewers notice of the boundaries of a channel of odd films and a camera: in hls.js, in OvenPlayer, and in the served media. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ChannelBrowser } from '../harness/channel-watcher.ts';
 import { BoundaryJudge, FlashChannel, ROUND_SECONDS } from '../harness/flash-channel.ts';

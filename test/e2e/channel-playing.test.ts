@@ -74,7 +74,7 @@ test('films of all kinds follow each other in hls.js without a hole, whatever th
   );
   const { errors, restarts } = await player.state();
   expect(restarts).toBe(0);
-  // What a busy machine brings late is waited for; holes in the media are jumped over.
+  // Media that a busy machine brings late is waited for; gaps in the media are jumped over.
   expect(errors.filter((error) => /hole|nudge|append|parsing|fatal/i.test(error))).toEqual([]);
   const { currentProgram } = await server.api.get<{ currentProgram: { state: string } }>(`${channels}/tv`);
   expect(currentProgram.state).toBe('onair');

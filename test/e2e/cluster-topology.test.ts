@@ -1,4 +1,6 @@
-/** The cluster of `deploy/cluster/` with real programs: viewers behind nginx while an edge dies, comes back, and the other one is emptied. */
+/**
+ * The cluster of `deploy/cluster/` with real programs: viewers behind nginx while an edge dies, returns, and the other edge is drained.
+ */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { load } from 'js-yaml';
@@ -16,7 +18,7 @@ import { allBlocksIn } from '../support/page-blocks.ts';
 const DEADLINE = { deadlineMs: 40_000 };
 /** Viewers that nginx sends to the first edge, and to the second. */
 const VIEWERS = ['viewer four', 'viewer two'] as const;
-/** A reload takes a part, 0.5 s; whoever comes to an edge that must begin to pull waits for that too. */
+/** A reload takes a part, 0.5 s; a viewer of an edge that must begin to pull waits for that too. */
 const MAX_RELOAD_MS = 3000;
 
 let cluster: Cluster;
@@ -40,7 +42,7 @@ async function sentBy(node: ClusterNode): Promise<number> {
   return figure(await node.metrics(), 'millrace_sent_bytes_total') ?? 0;
 }
 
-/** Waits until all have reloaded so often again. */
+/** Waits until all have reloaded this many times more. */
 async function reloaded(readers: readonly LlhlsReader[], times: number): Promise<void> {
   const before = readers.map(({ reloads }) => reloads);
   await until('reloads', () => readers.every(({ reloads }, index) => reloads >= (before[index] ?? 0) + times), DEADLINE);
@@ -72,7 +74,7 @@ test('viewers stay while an edge is killed, while it comes back, and while the o
   await until('the first edge to serve again', async () => (await sentBy(first)) > began + 100_000, DEADLINE);
   await reloaded(readers, 4);
 
-  // Whoever begins is sent to the other edge; those who are there are counted, although they have no sessions, and stay.
+  // New viewers go to the other edge; present viewers are counted, although they have no sessions, and stay.
   const drained = await second.api.call('POST', '/v1/server:drain');
   expect(drained.body).toMatchObject({ response: { draining: true, publishers: 0 } });
   expect((drained.body as { response: { sessions: number } }).response.sessions).toBeGreaterThan(0);
@@ -87,7 +89,7 @@ test('viewers stay while an edge is killed, while it comes back, and while the o
   await until('the signal to be heard', () => second.child.output.includes('SIGTERM: the server stops when all clients have left'));
   await reloaded(readers, 6);
   expect(second.child.exit).toBeNull();
-  // A second signal is for those who will not wait.
+  // A second signal forces the stop.
   second.child.signal('SIGTERM');
   expect(await second.child.exited).toEqual({ code: 0, signal: null });
   await reloaded(readers, 10);
@@ -113,7 +115,7 @@ test('what the autoscaler of the chart asks Prometheus for is what an edge sends
   const file = readFileSync(path.join(ROOT, 'deploy/helm/prometheus-adapter.yaml'), 'utf8');
   const { rules } = load(file) as { rules: { custom: readonly { metricsQuery: string; name: { matches: string } }[] } };
   const [rule] = rules.custom;
-  // What the adapter puts in for a pod.
+  // The adapter's values for a pod.
   const query = rule?.metricsQuery
     .replace('<<.Series>>', rule.name.matches.replace(/[$^]/g, ''))
     .replace('<<.LabelMatchers>>', 'job="millrace"')

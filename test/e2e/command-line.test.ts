@@ -42,7 +42,7 @@ async function start(options?: Parameters<typeof startServer>[0]): Promise<TestS
   return server;
 }
 
-/** Sizes of what a server has written of its compiled code, bytes. */
+/** Sizes of the server's files of compiled code, bytes. */
 function compiledSizes({ state }: TestServer): number[] {
   const folder = path.join(state, 'code-cache');
   const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) => /^v.*\//.test(file));
@@ -158,7 +158,7 @@ test('a start after the first loads no compiler, no HTTP client and nothing for 
   const server = await spawnServer({ compileCache: true, env });
   onTestFinished(() => server.close());
   await server.ready();
-  // Delivery threads start with somebody who connects.
+  // Delivery threads start with the first connection.
   const visit = async (): Promise<void> => expect((await fetch(server.http('nobody', 'llhls.m3u8'))).status).toBe(404);
   await visit();
   await server.restart();
@@ -220,7 +220,7 @@ test('every start from the sources runs them as one file, and one that is refuse
   });
   onTestFinished(() => server.close());
   expect(server.log).not.toContain(told);
-  // That of the install, or one that the start made since a source has changed.
+  // The bundle of the install, or a bundle that the start made since a source has changed.
   const bundle = path.dirname(fileURLToPath(/runs (file:.*)/.exec(server.log)?.[1] ?? ''));
   const cache = path.join(server.state, 'code-cache');
   const made = path.join(cache, 'program');
@@ -230,7 +230,7 @@ test('every start from the sources runs them as one file, and one that is refuse
   await server.restart();
   expect(server.log).not.toContain(told);
   expect(statSync(path.join(bundle, 'inputs.json')).mtimeMs).toBe(mtimeMs);
-  // Threads start under the flags of the first one, so that what is compiled already counts for them, too.
+  // Threads start under the flags of the first start, so that compiled code counts for them, too.
   const compiled = expect.stringContaining(process.version) as unknown;
   expect(readdirSync(cache).sort()).toEqual(bundle === made ? ['program', compiled] : [compiled]);
   expect(compiledSizes(server).filter((size) => size > MAIN_THREAD_BYTES)).toHaveLength(1);
@@ -249,7 +249,7 @@ test('a second signal ends the server at once', async () => {
   server.child.signal('SIGINT');
   server.child.signal('SIGTERM');
   expect(await server.child.ended(1000)).toEqual({ code: null, signal: 'SIGKILL' });
-  // What the main thread compiled takes longest to write.
+  // Code compiled by the main thread takes longest to write.
   expect(compiledSizes(server).filter((size) => size > MAIN_THREAD_BYTES)).toEqual([]);
 });
 

@@ -1,4 +1,4 @@
-/** The pages of the console about channels and configuration: what is there, and forms that the server judges. */
+/** The pages of the console about channels and configuration: their contents, and forms that the server validates. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -51,7 +51,7 @@ test('a scheduled channel is made with a form, tells what is now and next, is ch
   await form.getByRole('textbox', { name: 'scheduled' }).fill('not a time');
   await form.getByRole('textbox', { name: 'name' }).last().fill('tv');
   await form.getByRole('button', { name: 'Create' }).click();
-  // The words of the server stand at the field that they are about.
+  // The server's error stands at its field.
   const wrong = form.locator('[aria-invalid=true]');
   await expect.poll(() => wrong.inputValue()).toBe('not a time');
   expect(await form.getByRole('alert').textContent()).toMatch(/scheduled/);

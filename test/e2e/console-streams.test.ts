@@ -71,7 +71,7 @@ test('both players show the stream, with their delays, and are viewers that can 
   const gone = page.locator('.gone');
   await page.locator('summary').filter({ hasText: 'ended, with the reason' }).click();
   await expect.poll(() => gone.textContent()).toMatch(/WebRTC \w+: .*terminated through the API.*, after \d+ s and [\d.]+ [kM]?B/);
-  // Whoever looks later is told, too.
+  // The page of a later visitor shows it, too.
   const later = await open(LIVE);
   await later.page.locator('summary').filter({ hasText: 'ended, with the reason' }).click();
   await expect.poll(() => later.page.locator('.gone').textContent()).toContain('terminated through the API');
@@ -243,7 +243,7 @@ test('says whether the ports of publishers are reached from here', async () => {
   const command = await found.getByLabel('With ffmpeg', { exact: true }).inputValue();
   expect(command).toMatch(/^ffmpeg -re .* 'srt:\/\/127\.0\.0\.1:\d+\?streamid=default%2Fapp%2Ftrial-\d+'$/);
   expect(complaints).toEqual([]);
-  // Nothing of it is left, and a port that nobody listens on is told.
+  // Nothing of it is left, and the unused port is reported.
   expect((await server.api.get<string[]>(`${apiPath.app('default', 'app')}/streams`)).filter((name) => name.startsWith('trial'))).toEqual(
     [],
   );
@@ -289,7 +289,7 @@ test('a page that gets no camera says why and what helps, without an empty pictu
   const key = page.getByLabel('Stream key', { exact: true });
   await page.getByRole('button', { name: 'Copy: Stream key' }).click();
   await page.getByText('Copied').waitFor();
-  // There is nothing to read the clipboard with either, but a key.
+  // The clipboard can only be read with a key.
   const name = page.getByLabel('Stream', { exact: true });
   await name.fill('');
   await name.press('Control+V');

@@ -1,4 +1,4 @@
-/** The web console in a real browser, with a real encoder: who gets in, and what the first page tells. */
+/** The web console in a real browser, with a real encoder: the login, and the first page. */
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { ConsoleBrowser, type ConsolePage, type PageOptions } from '../harness/console-browser.ts';
 import { until } from '../harness/poll.ts';
@@ -152,7 +152,7 @@ test('who is refused is told in the words of the server, and streams are listed 
   await expect
     .poll(() => page.getByRole('log').textContent(), { timeout: 30_000 })
     .toMatch(/1 publisher of nowhere\/coming refused over RTMP: .*no application/);
-  // With it on show, and to whoever comes later.
+  // With it on show, and for later visitors.
   const later = await open();
   await expect.poll(() => later.page.getByRole('log').textContent()).toContain('nowhere/coming');
   expect(await later.violations()).toEqual([]);
@@ -201,7 +201,7 @@ test('what runs comes first on a phone, for eyes and keys alike, and behind the 
     page.evaluate(`[...document.querySelectorAll('#streams-title, #notes-title, [aria-label="The last hour"] figure:first-of-type')]
       .map((each) => each.id || 'chart')`);
   for (const order of [parts, inDocument]) expect(await order()).toEqual(['streams-title', 'notes-title', 'chart']);
-  // What comes in, what goes out and who watches are there without a look to the side.
+  // Inputs, outputs and viewers are visible without scrolling.
   const table = page.getByRole('region', { name: 'Streams' });
   await expect.poll(() => table.getByRole('columnheader').allTextContents()).toEqual(['Stream', 'In', 'Out', 'Viewers']);
   const hidden = "[...document.querySelectorAll('.scroll')].map(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)";

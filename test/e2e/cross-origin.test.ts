@@ -6,7 +6,7 @@ import { publish } from '../harness/publisher.ts';
 import { startServer, type TestServer } from '../harness/server.ts';
 import { ACCESS_TOKEN, serverXml } from '../harness/server-xml.ts';
 
-/** Lists of patterns, with origins that they let in and keep out. */
+/** Lists of patterns, with allowed and refused origins. */
 const LISTS: readonly { readonly urls: readonly string[]; readonly allowed: readonly string[]; readonly refused: readonly string[] }[] = [
   { urls: ['*'], allowed: ['https://a.example', 'null'], refused: [] },
   { urls: ['http://other.example', '*'], allowed: ['https://a.example'], refused: [] },
@@ -47,7 +47,7 @@ interface Asked {
   readonly authorization?: string;
 }
 
-/** What the answer to a page of `origin` says about origins. */
+/** The CORS headers of the answer to a page of `origin`. */
 async function ask({ url, authorization, ...request }: Asked, origin: string) {
   const headers: Record<string, string> = { Origin: origin };
   if (authorization !== undefined) headers['Authorization'] = authorization;

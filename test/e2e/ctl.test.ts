@@ -1,4 +1,4 @@
-/** `millrace ctl` as a program: what it finds by itself, its exit codes, its streams, and its completion in real shells. */
+/** `millrace ctl` as a program: its defaults, its exit codes, its streams, and its completion in real shells. */
 import { spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -290,7 +290,7 @@ describe('completion', () => {
     return stdout.split('\n').filter((word) => word !== '');
   }
 
-  /** `words` and `CURRENT` as the completion of zsh gives them; `compadd` shows what it is given and leaves what fits. */
+  /** `words` and `CURRENT` as the completion of zsh passes them; `compadd` prints its arguments that fit. */
   function inZsh(line: string): string[] {
     const program = `
       compdef() { :; }; _files() { print -l -- *.json; }

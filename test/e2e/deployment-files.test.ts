@@ -1,4 +1,4 @@
-/** What is in `deploy/` for a cluster, judged by the programs that it is for, and held against what the server reads and listens on. */
+/** The cluster files in `deploy/`, checked by their programs, and compared with the server's settings and ports. */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

@@ -1,4 +1,4 @@
-/** `millrace doctor` as a process: what it finds of a machine that lacks something. */
+/** `millrace doctor` as a process: its findings on a machine that lacks something. */
 import { execFileSync } from 'node:child_process';
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
@@ -162,7 +162,7 @@ test('a port that another program has is a problem while the server that has the
 test('it tells of a port that this user may not open', async ({ skip }) => {
   const first = Number(readFileSync('/proc/sys/net/ipv4/ip_unprivileged_port_start', 'utf8'));
   if (first < 100) skip('every user may open every port here');
-  // What the superuser may do otherwise.
+  // Rights that the superuser has in addition.
   const before = process.getuid?.() === 0 ? ['setpriv', '--bounding-set=-net_bind_service'] : [];
   const { code, of } = await answer(await configured({}, { rtmp: 99 }), { before });
   expect(code).toBe(1);

@@ -1,4 +1,7 @@
-/** Every address that README and guides name to players has video and audio, with the configuration that comes along and in what the API makes of nothing. */
+/**
+ * Every address for players in README and guides has video and audio, with the shipped configuration and in an application that the API
+ * makes.
+ */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { Audio, PeerConnection, type Track as PeerTrack, Video } from 'node-datachannel';
@@ -22,7 +25,7 @@ const SENT_OR_STILL = /direction=(?:whip|send)|thumb\./;
 const MASTERS = ['http://HOST:3333/APP/STREAM/master.m3u8', 'http://HOST:3333/APP/STREAM/ts:master.m3u8'];
 /** The address of a stream alone is that of the page that plays it. */
 const PAGE = /^http:\/\/[^/]+\/[^/?]+\/[^/?]+$/;
-/** In that page: its frames so far, and whether there is sound now. */
+/** In that page: its frames so far, and whether audio is present now. */
 const LOOK = `(() => {
   const video = document.querySelector('video');
   if (!(video?.srcObject instanceof MediaStream) || video.srcObject.getAudioTracks().length === 0) return { frames: 0, isLoud: false };
@@ -52,7 +55,7 @@ interface Heard {
   readonly audio: number;
 }
 
-/** What ffmpeg reads within a few seconds of media. */
+/** ffmpeg's tracks within a few seconds of media. */
 async function readByFfmpeg(url: string): Promise<Heard> {
   if (url.startsWith('http')) await until(url, async () => (await fetch(url)).status === 200, WAIT);
   const output = ['-map', '0:v:0', '-map', '0:a:0', '-t', '3', '-c', 'copy', '-f', 'framecrc', '-'];
@@ -105,12 +108,12 @@ async function playedOverWhep(url: string): Promise<Heard> {
   if (response.status !== 201) throw new Error(`${url}: ${response.status} ${text}`);
   peer.setRemoteDescription(text, 'answer');
   await until(`${url}: video and audio`, () => Math.min(heard.video, heard.audio) >= ENOUGH, WAIT);
-  // Nobody else holds them.
+  // No other process uses them.
   for (const track of tracks) track.close();
   return heard;
 }
 
-/** What a person sees and hears who opens the page there; each look at a sound that is not silence counts as a packet. */
+/** What the page shows and plays; each sample of audio that is not silence counts as a packet. */
 async function playedByPage(url: string): Promise<Heard> {
   const browser = await ConsoleBrowser.start();
   onTestFinished(() => browser.close());

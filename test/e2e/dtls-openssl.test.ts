@@ -15,7 +15,7 @@ import { Child } from '../harness/child.ts';
 import { until } from '../harness/poll.ts';
 
 const { AEAD_AES_128_GCM, AES128_CM_SHA1_80 } = SrtpProfile;
-/** With the profiles of SRTP that the client offers, and the one that is agreed on. */
+/** With the client's offered profiles of SRTP, and the negotiated profile. */
 const SUITES = [
   ['ECDHE-ECDSA-AES128-GCM-SHA256', 'SRTP_AEAD_AES_128_GCM', AEAD_AES_128_GCM],
   ['ECDHE-ECDSA-AES256-GCM-SHA384', 'SRTP_AES128_CM_SHA1_80', AES128_CM_SHA1_80],

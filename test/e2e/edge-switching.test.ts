@@ -26,7 +26,7 @@ beforeAll(async () => {
   // Keyframes lie where segments of this length cannot end.
   encoder = publish({ url: origin.rtmp('live'), gop: 25 });
   await encoder.sent(60);
-  // What edges are set to does not count.
+  // Settings of edges do not count.
   for (const segmentDuration of [1, 4]) edges.push(await startServer({ origins, segmentDuration, withoutHls: true, originMode: true }));
 });
 
@@ -61,7 +61,7 @@ test('a reader that goes from edge to edge finds the same segments and parts at 
     await reader.stop();
     expect(reader.faults).toEqual([]);
     expect(reader.playlist?.targetDuration).toBe(SEGMENT);
-    // A part is there within its time, whoever is asked.
+    // A part is there within its time, at every edge.
     expect(reader.slowest).toBeLessThan(2500);
     const uris = [...reader.segments.values()].flatMap(({ uri, map }) => (uri === null ? [] : [uri, map ?? uri]));
     expect(uris.length).toBeGreaterThan(4);

@@ -1,4 +1,4 @@
-/** Edges that viewers come to: one pull for all of them, and few questions for what is nowhere. */
+/** Edges with viewers: one pull for all of them, and few lookups for missing streams. */
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { apiPath } from '../harness/api-client.ts';
 import { until } from '../harness/poll.ts';
@@ -60,7 +60,7 @@ test('a thousand requests for what is nowhere are a few look-ups', async () => {
   // The log is written behind the answers.
   await until('a line of the log', () => edge.log.includes('nowhere'));
   const lookUps = times(edge.log, "nowhere' could not be pulled");
-  // What failed is not looked for again within a second.
+  // A failed lookup is not repeated within a second.
   expect(lookUps).toBeLessThanOrEqual(1 + (performance.now() - began) / 1000);
   expect(lookUps).toBeGreaterThan(0);
 });

@@ -130,7 +130,7 @@ test('breaks are cut at the same keyframe in all playlists, and end by themselve
   ]);
   const dates = (each: typeof video) => each.filter(({ line }) => !line.includes('CONT')).map(({ date }) => Date.parse(date));
   const [from = 0, to = 0] = dates(video);
-  // Keyframes are a second apart: the break is as long as it was told to be.
+  // Keyframes are a second apart: the break has its announced duration.
   expect(Math.abs(to - from - 4000)).toBeLessThan(100);
   expect(dates(ts).map((date, index) => Math.abs(date - (dates(video)[index] ?? 0)) <= 100)).toEqual([true, true]);
 });
@@ -159,7 +159,7 @@ test('a receiver of SRT finds timed ID3 and SCTE-35 in its transport stream, and
   const splice = parseSplice(section?.bytes ?? new Uint8Array(0));
   expect(sections).toHaveLength(0);
   expect(splice).toMatchObject({ id: 78, type: 'out', duration: 180_000, autoReturn: false });
-  // The splice lies at a keyframe that was still to come when it was told.
+  // The splice lies at a keyframe that was still to come at the announcement.
   const keyframes = await keyframeTimes(file);
   const ahead = (splice?.time ?? 0) / 90_000;
   expect(Math.min(...keyframes.map((time) => Math.abs(time - ahead)))).toBeLessThan(0.02);
@@ -199,7 +199,7 @@ test.each([false, true])('live playlists end where a client says so, urgent: %s'
     },
     DEADLINE,
   );
-  // The encoder goes on, and nothing of it is appended.
+  // The encoder continues, and no event is appended.
   await encoder.sent(120);
   expect(await lists()).toEqual(ended);
 });

@@ -1,4 +1,7 @@
-/** Every operation of the OpenAPI document, driven through the typed client against the real server: what goes out and comes back is as the document says. */
+/**
+ * Every operation of the OpenAPI document, driven through the typed client against the real server: requests and responses match the
+ * document.
+ */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -71,11 +74,11 @@ const profile = (name: string, suffix = '') => ({
   encodes: { videos: [{ name: 'video', bypass: true }], audios: [{ name: 'audio', bypass: true }] },
 });
 
-/** What happened while all this was done. */
+/** The events meanwhile. */
 const heard: LiveEvent[] = [];
 
 test('the server itself', async () => {
-  // To the end of the file: whatever is told is judged.
+  // To the end of the file: every event is checked.
   following = (async () => {
     for await (const event of client.events({ signal: stop.signal })) heard.push(event);
   })();
@@ -149,7 +152,7 @@ test('virtual hosts, applications, output profiles and keys are made, shown and 
   expect(await client.get(`${profiles}/{profile}`, second)).toEqual(changed);
   await client.delete(`${profiles}/{profile}`, second);
 
-  // An application that has had keys lets nobody in without one.
+  // An application that has had keys admits no client without a key.
   await client.post('/v1/vhosts/{vhost}/apps', { ...vhost, body: [{ name: 'locked', type: 'live' }] });
   const locked = { path: { ...vhost.path, app: 'locked' } };
   for (const list of ['/v1/vhosts/{vhost}/apps/{app}/publishKeys', '/v1/vhosts/{vhost}/apps/{app}/playTokens'] as const) {

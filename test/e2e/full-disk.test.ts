@@ -1,4 +1,4 @@
-/** What clients see of a disk that is full or read-only, and that the server fixes itself when it is not any more. */
+/** What clients see of a full or read-only disk, and that the server recovers by itself. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

@@ -1,4 +1,4 @@
-/** Every command that README and the guides tell to type does what they say, on one server with the configuration that comes along. */
+/** Every command in README and the guides works as described, on one server with the shipped configuration. */
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -18,7 +18,7 @@ const WAIT = { deadlineMs: 60_000, everyMs: 200 };
 const OTHERS = /\/(players|encoders|record)\.md$/;
 /** Lines that end only when they are ended. */
 const ENDLESS = /^(?:ffmpeg|ffplay|srt-live-transmit|curl -N)\b/;
-/** What such a line prints when it works. */
+/** The output of such a line if it works. */
 const SHOWN: readonly (readonly [RegExp, RegExp])[] = [
   [/^ffplay/, /\d A-V: *-?\d/],
   [/v1\/events/, /^event: hello$/m],
@@ -46,7 +46,7 @@ function withSettings(media: string): (xml: string) => string {
       .replace('<Path>recordings</Path>', `<Path>recordings</Path><Path>${media}</Path>`);
 }
 
-/** Where streams are fetched from. */
+/** The source of pulled streams. */
 interface Sources {
   readonly camera: string;
   /** Another server, by OVT: one does not fetch from itself. */
@@ -146,7 +146,7 @@ test('every command of README and the guides is answered as they say', { timeout
     typed(`ffmpeg -v error -re -stream_loop -1 -i film.mp4 -c copy -f flv rtmp://127.0.0.1:${ports.RTMP_PROV}/app/${name}`);
   looped(other, 'live');
 
-  /** Types a line that goes on until it is ended, and waits for what it is there for. */
+  /** Types a line that runs until it is ended, and waits for its purpose. */
   const begun = async (line: string): Promise<void> => {
     let child = typed(line);
     const [, shown] = SHOWN.find(([what]) => what.test(line)) ?? [];
@@ -155,14 +155,14 @@ test('every command of README and the guides is answered as they say', { timeout
     const isThere = async (): Promise<boolean> => {
       if (shown !== undefined) return shown.test(child.output);
       if (file !== undefined) return existsSync(path.join(folder, file)) && statSync(path.join(folder, file)).size > 100_000;
-      // Programs give up a connection after three seconds, which a loaded machine may need: whoever sees that types the line again.
+      // Programs give up a connection after three seconds, which a loaded machine may need: a user would type the line again.
       if (child.exit !== null) child = typed(line);
       return (await api.call('GET', published)).status === 200;
     };
     await until(line, isThere, WAIT).catch((error: unknown) => {
       throw new Error(`${line}: ${child.output.slice(-1000)}`, { cause: error });
     });
-    // The stream of README is what everything after it is about.
+    // The stream of README is the subject of everything after it.
     if (published !== streamOf('app/live', server)) child.signalGroup('SIGKILL');
   };
 
@@ -171,7 +171,7 @@ test('every command of README and the guides is answered as they say', { timeout
     const ending = commands.filter((command) => !ENDLESS.test(command));
     for (const command of commands.filter((each) => ENDLESS.test(each))) await begun(command);
     if (ending.length === 0) return;
-    // What it finds wrong with the machine of the tests is not what is tested here.
+    // Its findings about the machine of the tests do not matter here.
     const isDoctor = text.includes('-- doctor');
     const child = typed(`${ending.join('\n')}${isDoctor ? ' || [ $? = 1 ]' : ''}`);
     const { code } = await child.ended(60_000);
@@ -214,7 +214,7 @@ test('every command of README and the guides is answered as they say', { timeout
   }
 });
 
-/** Where the API shows what a line publishes. */
+/** Where the API shows a line's published stream. */
 function streamOf(line: string, { ports }: ShippedServer): string {
   if (line.includes('/show/live')) return '/v1/vhosts/mine/apps/show/streams/live';
   const name = line.includes('udp:') ? `stream_${ports.MPEGTS_PROV}` : /app\/(\w+)/.exec(line)?.[1];

@@ -1,4 +1,4 @@
-/** The scripts of the guides: a page that publishes and one that plays, the typed client, and URLs that somebody else signs. */
+/** The scripts of the guides: a publishing page and a playing page, the typed client, and URLs signed by another program. */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -16,7 +16,7 @@ import { blocksIn } from '../support/page-blocks.ts';
 const WAIT = { deadlineMs: 60_000, everyMs: 200 };
 const SOON = { deadlineMs: 15_000 };
 const FRAMES = 30;
-/** Camera and microphone of their own, and peers of the same machine. */
+/** Fake camera and microphone, and peers of the same machine. */
 const SWITCHES = ['--use-fake-device-for-media-stream', '--use-fake-ui-for-media-stream', '--allow-loopback-in-peer-connection'];
 
 type Script = (...names: unknown[]) => Promise<void>;

@@ -1,4 +1,7 @@
-/** The chart in `deploy/helm/`: linted and rendered by Helm, judged by the types of Kubernetes, held against what the server reads and listens on. */
+/**
+ * The chart in `deploy/helm/`: linted and rendered by Helm, checked by the types of Kubernetes, compared with the server's settings and
+ * ports.
+ */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { load } from 'js-yaml';
@@ -13,7 +16,7 @@ import { CLUSTER } from '../harness/cluster.ts';
 import { CAN_RUN_HELM, CHART, Helm, type Manifest } from '../harness/helm.ts';
 import { ROOT } from '../harness/server.ts';
 
-/** Everything that can be switched on. */
+/** All options switched on. */
 const ALL = [
   'metrics.serviceMonitor.enabled=true',
   'metrics.serviceMonitor.labels.release=prometheus',
@@ -60,7 +63,7 @@ describe.skipIf(!CAN_RUN_HELM)('what Helm makes of the chart (its program is for
   const edge = (): Rendered<Deployment> => find(manifests, 'Deployment', 'show-millrace-edge');
   const containerOf = ({ spec }: StatefulSet | Deployment): Container => spec?.template.spec?.containers[0] as Container;
 
-  /** What the pods of a node have in their environment. */
+  /** The environment of a node's pods. */
   function environment(workload: StatefulSet | Deployment): Record<string, string> {
     const secret = find<Rendered<Secret>>(manifests, 'Secret', 'show-millrace');
     const values: Record<string, string> = { POD_NAME: 'show-millrace-0' };
@@ -141,7 +144,7 @@ describe.skipIf(!CAN_RUN_HELM)('what Helm makes of the chart (its program is for
       ...((workload as StatefulSet).spec?.volumeClaimTemplates ?? []).map(({ metadata }) => ({ name: metadata?.name })),
     ];
     expect(volumes.map(({ name }) => name).sort()).toEqual(container.volumeMounts?.map(({ name }) => name).sort());
-    // The ports of the pod are those on which the server listens, and all of them.
+    // The ports of the pod are exactly those on which the server listens.
     const { managers, providers, publishers } = config.bind;
     const listening = {
       ...(component === 'origin' && { rtmp: providers.rtmp?.port, srt: providers.srt?.port?.ranges[0]?.first, ovt: publishers.ovt?.port }),
@@ -224,7 +227,7 @@ describe.skipIf(!CAN_RUN_HELM)('what Helm makes of the chart (its program is for
     expect(series).toMatch(new RegExp(rule?.name.matches ?? 'none'));
     expect(readFileSync(path.join(ROOT, 'docs/reference/metrics.md'), 'utf8')).toContain(`\`${series}\` | counter`);
     expect(spec?.scaleTargetRef).toEqual({ apiVersion: 'apps/v1', kind: 'Deployment', name: edge().metadata.name });
-    // Or each upgrade would set back what was scaled.
+    // Otherwise each upgrade would reset the scaling.
     expect(edge().spec?.replicas).toBeUndefined();
     expect(find<Rendered<Deployment>>(helm.template('autoscaling.enabled=false'), 'Deployment', 'show-millrace-edge').spec?.replicas).toBe(
       2,

@@ -22,7 +22,7 @@ let server: TestServer;
 let encoder: FfmpegPublisher;
 
 beforeAll(async () => {
-  // All of them come from one address, and are to be looked at.
+  // All of them come from one address, and are to be processed.
   const head = '<Limits><PerAddress><Publishers>0</Publishers></PerAddress></Limits>';
   server = await startServer({ segmentDuration: 1, head });
   encoder = publish({ url: server.rtmp('steady'), width: 320, height: 180, videoKbps: 300 });
@@ -197,7 +197,7 @@ test('an encoder whose clock stands still is sent away, and its memory is there 
       const publisher = await publishing(key);
       publisher.setChunkSize(MIB);
       const sent = await flood(publisher, repeated(frame, 10_000));
-      // With what was on its way.
+      // Including data in transit.
       expect(sent / MIB).toBeLessThan(150);
       await expectLogged(new RegExp(`"stream":"${key}".*its clock stands still`));
       await until('the stream to be gone', async () => (await server.api.call('GET', apiPath.stream(key))).status === 404 || null);

@@ -1,4 +1,4 @@
-/** A ladder of real encoders as ffprobe, the API and hls.js see it: what was asked for, aligned, and switched without a stall. */
+/** A ladder of real encoders in ffprobe, the API and hls.js: as configured, aligned, and switched without a stall. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { timescaleOf } from '../../bench/lib/fmp4.ts';
 import { apiPath } from '../harness/api-client.ts';

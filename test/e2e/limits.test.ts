@@ -1,4 +1,4 @@
-/** What one client may take of the real server, and where clients behind proxies are. */
+/** Limits of one client at the real server, and the addresses of clients behind proxies. */
 import { readdirSync } from 'node:fs';
 import { request } from 'node:http';
 import { connect, type Socket } from 'node:net';
@@ -20,7 +20,7 @@ async function start(options: StartOptions): Promise<TestServer> {
   return server;
 }
 
-/** Connections that say nothing, and begin anew as often as they are closed, until the test has ended. */
+/** Silent connections that reconnect whenever they are closed, until the test has ended. */
 function besiege(port: number, count: number, from: string): void {
   const sockets = new Set<Socket>();
   let over = false;

@@ -1,4 +1,4 @@
-/** Those who follow the real server: over HTTP/1.1 and HTTP/2, while real encoders and viewers come and go. */
+/** Followers of the real server: over HTTP/1.1 and HTTP/2, while real encoders and viewers come and go. */
 
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { type ClientHttp2Session, connect as connectHttp2 } from 'node:http2';
@@ -89,10 +89,10 @@ test('an encoder, a viewer, a recording, somebody who is refused, and the end of
   expect(reader.types.at(-1)).toBe('end');
   const { code } = await stopped;
   expect(code).toBe(0);
-  // The stop has 3.5 s, of which nobody who follows takes any.
+  // The stop has 3.5 s, and followers take none of it.
   expect(performance.now() - stopping).toBeLessThan(3400);
 
-  // The log of events has what was told, and what came behind the end of the answer.
+  // The log of events has all followed events, and those after the end of the response.
   const kept = readFileSync(path.join(server.state, 'logs/events.log'), 'utf8').trimEnd().split('\n');
   const lines = kept.map((line) => JSON.parse(line));
   const told = reader.events.filter(({ event }) => event !== 'hello' && event !== 'end').map(({ data }) => data);

@@ -1,4 +1,4 @@
-/** hls.js in a real browser plays what the LL-HLS publisher serves, at low latency and without holes. */
+/** hls.js in a real browser plays the LL-HLS publisher's stream, at low latency and without gaps. */
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { type Browser, chromium, type Page } from 'playwright-core';
@@ -9,7 +9,7 @@ import { LlhlsSimulation } from '../validator/llhls-simulation.ts';
 
 const CHROMIUM = '/usr/bin/chromium';
 const MEDIA_SECONDS = 110;
-/** What is judged: so many windows, each on its own, of so many seconds. */
+/** The judged windows: this many, each on its own, of this many seconds. */
 const WINDOWS = 4;
 const WINDOW_SECONDS = 5;
 /** Seconds from the encoder to the screen. */
@@ -54,7 +54,7 @@ const PAGE = `<video id="video" muted autoplay></video><script src="/hls.js"></s
   };
 </script>`;
 
-/** What the page saw since it was last asked. */
+/** The page's observations since the last call. */
 interface Look {
   readonly faults: readonly string[];
   /** The most a timer was late, ms. */
@@ -80,7 +80,7 @@ async function look(page: Page): Promise<Look> {
   return await page.evaluate('look()');
 }
 
-/** Opens the player anew and waits until it plays as close to live as it wants to. */
+/** Opens the player anew and waits until it plays as close to live as it aims. */
 async function start(page: Page, url: string): Promise<Look> {
   await page.goto(`${url}/`);
   await page.waitForFunction('video.currentTime > 1 && video.readyState > 2 && !video.seeking', undefined, { timeout: START_DEADLINE_MS });
@@ -122,7 +122,7 @@ describe('hls.js', () => {
         const after = await look(page);
         const problems = problemsOf(before, after);
         before = after;
-        // What the page could not help is no proof against the stream: such a window is played again, once, from the start.
+        // Faults outside of the page prove nothing against the stream: such a window is played again, once, from the start.
         const busy = Math.max(after.lateness, server.takeLateness()) > MACHINE_LATE_MS;
         if (problems.length > 0 && (busy || after.loads > MAX_LOADS) && !repeated) {
           repeated = true;

@@ -1,4 +1,6 @@
-/** `/metrics` of a server with real publishers and viewers: judged by Prometheus' own tool, and by all that our dashboard and rules ask for. */
+/**
+ * `/metrics` of a server with real publishers and viewers: checked by Prometheus' own tool, and by all queries of our dashboard and rules.
+ */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -18,13 +20,13 @@ import { openWebrtcBrowser, type WebrtcBrowser } from '../harness/webrtc-browser
 
 const TOKEN = 'metrics-only';
 const STREAMS = ['live', 'over-srt', 'camera'];
-/** What only control servers, refusals and stand-ins have figures of. */
+/** Metrics that appear only with control servers, refusals and stand-ins. */
 const NEEDS_MORE = /^millrace_(admission_|access_refused_|stream_stand_in_)/;
 const REFERENCE = path.join(ROOT, 'docs/reference/metrics.md');
 
 let server: TestServer;
 let metricsPort = 0;
-/** Where a push sends to, and nobody listens. */
+/** The target of a push, without a listener. */
 let receiver = 0;
 let srt = { ingest: 0, egress: 0 };
 let browser: WebrtcBrowser;
@@ -204,7 +206,7 @@ test('Prometheus takes it: every expression of the dashboard gives figures, and 
       const needsMore = metricsIn(expression).every((name) => NEEDS_MORE.test(name));
       const told = async () => prometheus.query(filled).then((found) => (isFigure(found) ? found : null));
       const answer = needsMore ? await prometheus.query(filled) : await until(expression, told, { deadlineMs: 40_000, everyMs: 300 });
-      // What curves are summed and called by must be labels that they have.
+      // Labels by which curves are summed and named must exist.
       const grouped = /\bby \(([^)]*)\)/.exec(expression)?.[1]?.split(', ') ?? [];
       const called = [...legendFormat.matchAll(/\{\{(\w+)\}\}/g)].map(([, label = '']) => label);
       for (const label of [...grouped, ...called]) {

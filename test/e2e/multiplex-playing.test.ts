@@ -1,4 +1,4 @@
-/** A ladder out of two encoders that know nothing of each other: aligned by the wall clock, switched by hls.js. */
+/** A ladder out of two unrelated encoders: aligned by the wall clock, switched by hls.js. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

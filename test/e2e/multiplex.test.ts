@@ -95,7 +95,7 @@ test('a viewer over WebRTC keeps one rung when the encoder of the other is kille
   expect(waiting.pullingMessage).toBe('Multiplex Channel : #default#app/tv: Wait for stream low');
   const during = await page.decoded(seen.video.framesDecoded + 60);
   expect(during.connection).toBe('connected');
-  // Players of LL-HLS are told that there is nothing, so that they look elsewhere.
+  // Players of LL-HLS get an error at once, so that they look elsewhere.
   await until('the gap', async () => (await fetchText(new URL(line, low).href)).includes('#EXT-X-GAP'), { deadlineMs: 40_000 });
 
   await encode('low', OTHER);
@@ -103,7 +103,7 @@ test('a viewer over WebRTC keeps one rung when the encoder of the other is kille
   const after = await page.decoded(during.video.framesDecoded + 60);
   expect(after.connection).toBe('connected');
   await until('the low rung to play', async () => (await decode(low, 2)).frames > 30, { deadlineMs: 60_000 });
-  // As soon as what was before it is listed no longer.
+  // As soon as the earlier media is no longer listed.
   const sees = async () => (await probe(low)).video?.width === OTHER.width;
   await until('the new size', sees, { deadlineMs: 60_000 });
   await page.page.close();

@@ -1,4 +1,4 @@
-/** Nodes that share a Redis: one is drained, Redis goes away and comes back, a node ends when it is empty. */
+/** Nodes that share a Redis: one is drained, Redis fails and returns, a node ends when it is empty. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { until } from '../harness/poll.ts';
 import { freePorts } from '../harness/ports.ts';
@@ -44,7 +44,7 @@ async function publishTo(origin: TestServer | undefined): Promise<FfmpegPublishe
   return encoder;
 }
 
-/** Plays what the edge has now, to the newest segment. */
+/** Plays the edge's present media, to the newest segment. */
 async function plays(): Promise<boolean> {
   return (await probe(edge.http('live', 'llhls.m3u8'))).video?.codec_name === 'h264';
 }
@@ -55,7 +55,7 @@ test('viewers of an edge stay while a node is drained, while Redis is away, and 
   await until('the stream to be in Redis', async () => (await redis.value('app/live')) === address(0));
   await until('the edge to play', plays);
 
-  // Drained: nobody new, not in the map, and what waits elsewhere takes over there.
+  // Drained: no new viewers, not in the map, and streams that wait elsewhere take over there.
   const drained = await first?.api.call('POST', '/v1/server:drain');
   expect(drained?.body).toMatchObject({ response: { draining: true, publishers: 1 } });
   await until('the entry to go', async () => (await redis.value('app/live')) === null);
@@ -65,7 +65,7 @@ test('viewers of an edge stay while a node is drained, while Redis is away, and 
   await until('the other node to be in Redis', async () => (await redis.value('app/live')) === address(1));
   expect(await plays()).toBe(true);
 
-  // Redis is away: what runs goes on, what is asked for cannot be told, and everything is back with Redis.
+  // Redis is away: running streams continue, lookups fail, and everything recovers with Redis.
   await redis.stop();
   await until('the edge to notice', async () => (await health(edge))[1] === 'degraded');
   const unknown = await fetch(edge.http('other', 'llhls.m3u8'));
@@ -76,7 +76,7 @@ test('viewers of an edge stay while a node is drained, while Redis is away, and 
   await until('the edge to be well', async () => (await health(edge))[1] === 'ok');
   expect((await fetch(edge.http('other', 'llhls.m3u8'))).status).toBe(404);
 
-  // A node that is told to stop waits for its publisher.
+  // A stopping node waits for its publisher.
   process.kill(first?.pid ?? 0, 'SIGTERM');
   await until('the signal to be heard', () => first?.log.includes('SIGTERM: the server stops when all clients have left') === true);
   expect(first?.child.exit).toBeNull();

@@ -13,7 +13,7 @@ const STREAMS = `${apiPath.app('default', 'app')}/streams`;
 let redis: RedisServer;
 const origins: TestServer[] = [];
 let edge: TestServer;
-/** Where the edge has a stream that it asks an origin for. */
+/** The edge's address of a stream that it pulls from an origin. */
 let circle = '';
 let ports: readonly number[];
 const encoders: FfmpegPublisher[] = [];
@@ -86,12 +86,12 @@ test('an edge finds a stream at the origin that has it, and at another one when 
   // Viewers keep their stream.
   expect((await edge.api.get<StreamInformation>(apiPath.stream('live'))).input.createdTime).toBe(began);
   expect((await watch()).input).toMatchObject({ sourceUrl: address(1) });
-  // What comes from the map is not the edge's to register.
+  // The edge must not register streams from the map.
   expect(edge.log).not.toContain('is in the origin map as');
 
   await second!.stop();
   await until('the stream to be gone from Redis', async () => (await redis.value('app/live')) === null);
-  // Nobody is to be expected any more.
+  // No further viewer is expected.
   await until('the edge to give the stream up', async () => !(await edge.api.get<string[]>(STREAMS)).includes('live'), {
     deadlineMs: 30_000,
   });

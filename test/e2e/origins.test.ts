@@ -1,4 +1,4 @@
-/** Streams that nobody sends are pulled from origins when a viewer asks for them. */
+/** Unpublished streams are pulled from origins when a viewer requests them. */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { get } from 'node:http';
@@ -67,7 +67,7 @@ test('what no origin has is not there', async () => {
   for (const stream of ['door2', 'film-nothing.ts', 'film-..%2Fsecret']) {
     expect((await fetch(server.http(stream, 'llhls.m3u8'))).status, stream).toBe(404);
   }
-  // Somebody who still plays a stream that has ended does not bring it back.
+  // A player of an ended stream does not bring it back.
   expect((await fetch(server.http('film-one.ts', 'chunklist.m3u8?session=1'))).status).toBe(404);
   expect(await streams()).toEqual(['door']);
 });
@@ -85,7 +85,7 @@ test('players over WebRTC and SRT get what an origin has', async () => {
   await server.api.call('DELETE', apiPath.stream('film-one.ts'));
 
   const whep = await fetch(`http://127.0.0.1:${server.ports.http}/app/film-one.ts?direction=whep`, { method: 'POST', body: 'no offer' });
-  // The stream was found: what is wrong is the offer.
+  // The stream was found: the offer is invalid.
   expect(whep.status).toBe(400);
   await server.api.call('DELETE', apiPath.stream('film-one.ts'));
 

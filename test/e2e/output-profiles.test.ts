@@ -9,7 +9,7 @@ import { startServer, type TestServer } from '../harness/server.ts';
 
 const APP = 'made';
 const HOST = 'localhost';
-/** The macro that stands for the name of the inbound stream. */
+/** The macro for the name of the inbound stream. */
 const ORIGIN_NAME = `\${OriginStreamName}`;
 const LADDER = {
   name: 'ladder',
@@ -127,7 +127,7 @@ test('a killed transcoder costs neither the ingest nor the viewers', async () =>
   expect(pids.length).toBeGreaterThan(0);
   for (const pid of pids) process.kill(pid, 'SIGKILL');
   await encoder.sent(150);
-  // The new process has to work off what has waited for it.
+  // The new process has to work off the waiting packets.
   await until('the encoded rendition goes on beside the other', async () => {
     const [low, source] = [lastSegment(await chunklist(server, 1)), lastSegment(await chunklist(server, 0))];
     return low >= before + 4 && Math.abs(low - source) <= 2;

@@ -1,4 +1,4 @@
-/** An image over the video of a stream, seen in what a player decodes. */
+/** An image over the video of a stream, visible in a player's decoded frames. */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
-/** What happens to the process itself: logs nobody takes, signals, a second server, taken ports. */
+/** The process itself: logs without a reader, signals, a second server, taken ports. */
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, constants, mkdtempSync, openSync, readFileSync, readSync, rmSync, writeFileSync, writeSync } from 'node:fs';
@@ -18,7 +18,7 @@ import { finished, media, record, stopAtEnd, tasks, unfinished } from '../harnes
 import { ROOT, runCommand, spawnServer, startServer, type TestServer } from '../harness/server.ts';
 
 const STOP_DEADLINE_MS = 5000;
-/** What a pipe of Linux holds. */
+/** The capacity of a Linux pipe. */
 const PIPE_BYTES = 65_536;
 const CLEAN = { code: 0, signal: null };
 
@@ -182,7 +182,7 @@ test('a second server on the state folder of one that runs is refused, and touch
   expect(unfinished(root)).toHaveLength(1);
   await first.kill();
   await encoder.stop();
-  // What was killed holds nothing.
+  // The killed process holds nothing.
   await first.restart();
   await finished(root, ['kept.mp4']);
 });

@@ -24,7 +24,7 @@ import { ACCESS_TOKEN } from '../harness/server-xml.ts';
 
 const TSC = path.join(ROOT, 'node_modules/typescript/bin/tsc');
 
-/** What follows `from` and `import(`. */
+/** The text after `from` and `import(`. */
 const IMPORTED = /\b(?:from |import\()'([^'\n]+)'/g;
 
 /** A folder with `node_modules/millrace` in it. */
@@ -78,10 +78,10 @@ function json(...place: string[]): Record<string, Record<string, unknown>> {
 test('an installation runs no script of node-av, which would download a program', () => {
   const { dependencies = {}, optionalDependencies, bundleDependencies } = json('package.json');
   const { packages = {} } = json('package-lock.json');
-  // npm runs scripts of what the lock file marks.
+  // npm runs scripts of packages marked in the lock file.
   expect(packages['node_modules/node-av']).not.toHaveProperty('hasInstallScript');
   expect(packages['node_modules/node']).toHaveProperty('hasInstallScript', true);
-  // Whoever installs the package has no lock file of ours: it brings node-av, and asks for the addons itself.
+  // An installed package has no lock file of ours: it contains node-av, and requires the addons itself.
   expect(bundleDependencies).toEqual(['node-av']);
   const engine = json('node_modules/node-av/package.json');
   expect(dependencies['node-av']).toBe(engine['version']);
@@ -206,7 +206,7 @@ test('a program that uses it as a library type-checks', () => {
   node(TSC, '--ignoreConfig', '--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2024', '--types', 'node', program);
 });
 
-/** What a program in a browser has, and one in Node.js. */
+/** The globals of a browser, and those of Node.js. */
 const PLACES = [
   ['a browser', ['--lib', 'es2024,dom', '--module', 'es2022', '--moduleResolution', 'bundler']],
   ['Node.js', ['--lib', 'es2024', '--types', 'node', '--module', 'nodenext']],

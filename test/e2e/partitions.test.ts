@@ -1,4 +1,6 @@
-/** Nodes at hosts of their own, between which packets are dropped: what is shared is done once, viewers of an edge stay, and all is well afterwards. */
+/**
+ * Separate hosts between which packets are dropped: shared work is done once, viewers of an edge stay, and everything recovers afterwards.
+ */
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { DoubleWork } from '../harness/double-work.ts';
 import { LlhlsReader } from '../harness/llhls-reader.ts';
@@ -35,7 +37,7 @@ describe.skipIf(reason !== null)('nodes whose packets are dropped', () => {
     await reloaded(4);
     const began = (await all.filmAtEdge()).createdTime;
 
-    // A node without Redis gives up what it did before another one does it.
+    // A node without Redis gives up its work before another node takes it.
     const looks = DoubleWork.begin(all);
     onTestFinished(async () => void (await looks.stop()));
     network.cut(holder.host, 'redis');
@@ -49,7 +51,7 @@ describe.skipIf(reason !== null)('nodes whose packets are dropped', () => {
     await all.registered(other);
     for (const [work, ms] of await looks.stop()) expect(ms, work).toBeLessThan(LEASE_MS);
 
-    // An edge that hears nothing of its origin keeps the stream, and has the rest of it from the same origin afterwards.
+    // An edge cut off from its origin keeps the stream, and gets the rest of it from the same origin afterwards.
     const said = edge.server.log.length;
     network.cut(edge.host, other.host);
     await until('the edge to notice', () => /"level":"warn".*"stream":"film"/.test(edge.server.log.slice(said)), DEADLINE);
@@ -57,10 +59,10 @@ describe.skipIf(reason !== null)('nodes whose packets are dropped', () => {
     network.heal(edge.host, other.host);
     await reloaded(8);
     await all.comesFrom(other);
-    // Whoever waited for a part that did not come was told to come again; segments go on without a contradiction.
+    // A viewer that waited for a missing part was asked to retry; segments continue without a contradiction.
     expect(reader.faults.filter((fault) => !fault.includes('answered 503'))).toEqual([]);
 
-    // An edge without Redis serves what it has, and says what it cannot know.
+    // An edge without Redis serves its present streams, and reports what it cannot know.
     const faults = reader.faults.length;
     network.cut(edge.host, 'redis');
     await until('the edge to say so', async () => (await all.health(edge)) === 'degraded', DEADLINE);

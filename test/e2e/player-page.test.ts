@@ -1,4 +1,4 @@
-/** What a browser gets that opens a media port: a plain player, and words where there is nothing to play. */
+/** A browser that opens a media port gets a plain player, or words if there is nothing to play. */
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { ConsoleBrowser, type ConsolePage } from '../harness/console-browser.ts';
 import { ADDED_HEIGHT } from '../harness/oven-player.ts';

@@ -1,4 +1,4 @@
-/** What docs/guide/encoders.md and players.md tell to type, with the configuration that comes along: it publishes, and it plays. */
+/** The commands of docs/guide/encoders.md and players.md, with the shipped configuration: they publish, and they play. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -15,7 +15,7 @@ import { type ShippedServer, startShippedServer } from '../harness/shipped-serve
 const WAIT = { deadlineMs: 60_000, everyMs: 200 };
 const STREAMS = '/v1/vhosts/default/apps/app/streams';
 const FRAMES = 30;
-/** What the machine of the tests does not have, or would have to work hard for. */
+/** Programs that the machine of the tests does not have, or that would overload it. */
 const STAND_INS: readonly (readonly [string | RegExp, string])[] = [
   ['-f v4l2 -framerate 30 -video_size 1280x720 -i /dev/video0', '-re -f lavfi -i testsrc2=size=320x180:rate=30'],
   ['-f alsa -i default', '-f lavfi -i sine=frequency=440'],
@@ -23,9 +23,9 @@ const STAND_INS: readonly (readonly [string | RegExp, string])[] = [
 ];
 /** Without a screen. */
 const FFPLAY = 'SDL_VIDEODRIVER=dummy SDL_AUDIODRIVER=dummy ffplay';
-/** VLC is told to count, and is not root, as which it does not start. */
+/** VLC counts frames, and does not run as root, because it refuses to. */
 const VLC = `${process.getuid?.() === 0 ? 'setpriv --reuid=65534 --regid=65534 --clear-groups env HOME=/tmp ' : ''}vlc -I oldrc --rc-fake-tty --vout dummy --aout dummy`;
-/** What players say that show picture and sound. */
+/** Players' output that proves video and audio. */
 const PLAYING: Readonly<Record<string, readonly RegExp[]>> = {
   // So far apart.
   ffplay: [/\d A-V: *-?\d/, /h264/, /aac/],
@@ -63,7 +63,7 @@ function typed(command: string, cwd: string): Child {
   return child;
 }
 
-/** A player without a screen, which says what it shows. */
+/** A player without a screen, which logs what it plays. */
 function headless(line: string): string {
   const [program = ''] = line.split(' ');
   if (program === 'ffplay') return line.replace('ffplay', `env ${FFPLAY}`);
@@ -76,7 +76,7 @@ function quoted(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-/** The codecs of what comes in. */
+/** The codecs of the inbound stream. */
 async function codecsOf(api: ApiClient, stream: string): Promise<string[]> {
   const { status, body } = await api.call('GET', `${STREAMS}/${stream}`);
   if (status !== 200) return [];
@@ -98,7 +98,7 @@ test('every command of encoders.md publishes H.264 and AAC', { timeout: 120_000 
   await Promise.all(
     commands.map(async (command, n) => {
       const line = STAND_INS.reduce((done, [what, by]) => done.replaceAll(what, by), command);
-      // Programs give up a connection after three seconds, which a loaded machine may need: whoever sees that types the line again.
+      // Programs give up a connection after three seconds, which a loaded machine may need: a user would type the line again.
       let child = typed(adapted(line, server, `s${n}`), folder);
       let told = '';
       const look = async (): Promise<readonly string[] | null> => {

@@ -1,4 +1,4 @@
-/** Streams sent on over RTMP to receivers that somebody else wrote, and to a second server. */
+/** Streams pushed over RTMP to receivers by other authors, and to a second server. */
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
@@ -44,7 +44,7 @@ function encode(stream: string, options: Partial<PublishOptions> = {}): FfmpegPu
   return encoder;
 }
 
-/** An RTMP server of ffmpeg's that takes one publisher and keeps what it gets. */
+/** An RTMP server of ffmpeg's that accepts one publisher and records it. */
 function listen(port: number, file: string): Child {
   const input = ['-f', 'flv', '-listen', '1', '-i', `rtmp://127.0.0.1:${port}/live/key`];
   const child = new Child(requireProgram('ffmpeg'), ['-v', 'warning', '-nostdin', ...input, '-c', 'copy', '-y', file], {

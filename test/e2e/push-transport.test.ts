@@ -36,7 +36,7 @@ function run(program: string, args: readonly string[]): Child {
   return child;
 }
 
-/** ffmpeg keeps what comes from `url`; it ends with the connection, or after two seconds of silence. */
+/** ffmpeg records `url`; it ends with the connection, or after two seconds of silence. */
 function keep(url: string, file: string): Child {
   return run('ffmpeg', ['-v', 'error', '-nostdin', '-i', url, '-map', '0:v', '-map', '0:a', '-c', 'copy', '-y', file]);
 }

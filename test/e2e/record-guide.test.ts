@@ -1,4 +1,4 @@
-/** The examples of docs/guide/record.md do what it says, with the configuration that comes along. */
+/** The examples of docs/guide/record.md work as described, with the shipped configuration. */
 import { execFile } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';

@@ -1,4 +1,6 @@
-/** Recordings watched over HTTP: files with ranges and as HLS, by ffprobe and by hand; who may, and what is never given or removed. */
+/**
+ * Recordings watched over HTTP: files with ranges and as HLS, by ffprobe and by hand; access, and files that are never served or removed.
+ */
 import { execFile } from 'node:child_process';
 import {
   existsSync,
@@ -66,7 +68,7 @@ async function one(task: string): Promise<Listed> {
   return found[0] as Listed;
 }
 
-/** What ffprobe counts in a URL. */
+/** ffprobe's count for a URL. */
 async function framesOf(target: string): Promise<{ readonly video: number; readonly seconds: number; readonly types: readonly string[] }> {
   const args = ['-v', 'error', '-count_packets', '-show_entries', 'stream=codec_type,nb_read_packets:format=duration', '-of', 'json'];
   const { stdout } = await run(requireProgram('ffprobe'), [...args, `${server.api.base}${target}`]);
@@ -101,7 +103,7 @@ beforeAll(async () => {
     const names = readdirSync(path.join(folder, 'root')).filter((name) => /\.(mp4|ts)$/.test(name));
     const { recordings } = await list();
     const recorded = names.filter((name) => name.startsWith('tmp_'));
-    // One is still recorded: the one that goes on. Until a keyframe has begun it, another may be the last that is not finished.
+    // One is still being recorded. Until a keyframe has begun it, another may be the last unfinished one.
     return (
       names.length > 5 &&
       recordings.length === names.length - 1 &&
@@ -184,7 +186,7 @@ test('the files of a span play one behind the other', { timeout: 60_000 }, async
   );
   expect(within.recordings.map(({ id }) => id)).toEqual([middle?.id]);
   expect((await framesOf(within.playlist ?? '')).video).toBe((await framesOf(middle?.file ?? '')).video);
-  // A token of one span is not good for another.
+  // A token of one span is invalid for another.
   expect((await get((within.playlist ?? '').replace(/from=\d+/, 'from=1'))).status).toBe(403);
   const mixed = await list('?stream=live');
   expect([(await get(mixed.playlist ?? '')).status, mixed.recordings.map(({ task }) => task).sort()]).toEqual([

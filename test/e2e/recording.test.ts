@@ -1,4 +1,4 @@
-/** Recordings made through the API hold what was sent, whatever ends them. */
+/** Recordings made through the API contain the sent media, however they end. */
 import { createWriteStream, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -148,7 +148,7 @@ test('a full disk that holds recordings and state fails what is on it with a rea
   const folder = mkdtempSync(path.join(tmpdir(), 'millrace-full-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const state = smallDisk(path.join(folder, 'state'));
-  // On a disk of its own, in the middle of the full one.
+  // On a separate disk, mounted inside the full disk.
   if (state === null || smallDisk(path.join(state, 'recordings/other')) === null) {
     context.skip('a tmpfs cannot be mounted here');
     return;
@@ -179,7 +179,7 @@ test('a full disk that holds recordings and state fails what is on it with a rea
     status: 500,
     body: { message: '[HTTP] Failed to save the recording task: [more]: no space is left on the disk (500)' },
   });
-  // What is there plays as it lies there, whatever it is called: every frame from the first to one of the last half second.
+  // The file plays as it is, under any name: every frame from the first to one of the last half second.
   await until('the files are closed', () => media(root).length + unfinished(root).length === 3);
   const written = [...media(root), ...unfinished(root)].filter((name) => !name.startsWith('other/'));
   expect(written).toHaveLength(2);
@@ -201,7 +201,7 @@ test('a full disk that holds recordings and state fails what is on it with a rea
   const hashes = source.video.map(({ hash }) => hash);
   const whole = packetsOf(path.join(root, 'full.mp4')).video.map(({ hash }) => hash);
   expect(hashes.filter((hash) => whole.includes(hash))).toHaveLength(whole.length);
-  // Nothing is missing but frames that are decoded after the last one.
+  // Only frames that are decoded after the last one are missing.
   expect(hashes.slice(0, whole.length - 1).filter((hash) => !whole.includes(hash))).toEqual([]);
   expect(whole.length).toBeGreaterThan(30);
   for (const name of ['full.mp4', 'other/other.mp4']) {
@@ -230,7 +230,7 @@ test('a full disk that holds recordings and state fails what is on it with a rea
   await again.stop();
 });
 
-/** Writes what a TCP push brings into `file`; returns the port. */
+/** Writes the data of a TCP push into `file`; returns the port. */
 async function receive(file: string): Promise<number> {
   const receiver = createServer((socket) => socket.pipe(createWriteStream(file)));
   await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve));

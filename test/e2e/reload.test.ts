@@ -1,4 +1,4 @@
-/** `SIGHUP`: what did not change in the configuration keeps its streams and viewers, what did is done, and a bad file does nothing. */
+/** `SIGHUP`: unchanged parts of the configuration keep their streams and viewers, changes take effect, and a bad file changes nothing. */
 import { readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
@@ -12,7 +12,7 @@ import { fetchText, openSession, readMediaPlaylist } from '../harness/viewer.ts'
 
 const APPS = /<Application>[\s\S]*<\/Application>/;
 const ONE = /<Application>[\s\S]*?<\/Application>/;
-/** What ends each reload, whatever came of it. */
+/** The last log line of each reload, whatever its result. */
 const OVER = /read again: |nothing was changed/g;
 
 async function start(options: StartOptions = {}): Promise<TestServer> {
@@ -40,7 +40,7 @@ function edit(server: TestServer, change: (xml: string) => string): void {
   renameSync(`${server.config}.new`, server.config);
 }
 
-/** Sends SIGHUP and waits for the end of the reload; gives back what the log said meanwhile. */
+/** Sends SIGHUP and waits for the end of the reload; returns the log lines meanwhile. */
 async function hangUp(server: TestServer): Promise<string> {
   const count = (): number => server.log.match(OVER)?.length ?? 0;
   const [before, from] = [count(), server.log.length];

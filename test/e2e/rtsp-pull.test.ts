@@ -9,9 +9,9 @@ import { type RtspTestServer, startRtspServer } from '../harness/rtsp-server.ts'
 import { startServer, type TestServer } from '../harness/server.ts';
 
 const STREAMS = `${apiPath.app('default', 'app')}/streams`;
-/** The macro that stands for the name of the inbound stream. */
+/** The macro for the name of the inbound stream. */
 const ORIGIN_NAME = `\${OriginStreamName}`;
-/** For what waits for other programs, ms. */
+/** Limit of waits for other programs, ms. */
 const PATIENCE_MS = 40_000;
 const CREATED = { status: 201, body: { message: 'Created', statusCode: 201 } };
 

@@ -205,7 +205,7 @@ test.concurrent('a live item is left when its encoder goes, and taken again when
     encoder = publishing();
     await live('onair');
     await watch.sees(['blue', 'green', 'blue', 'green']);
-    // What stands in for the encoder is opened within a second; longer holes are closed up.
+    // The encoder's stand-in is opened within a second; longer gaps are closed.
     expect(longestGap(watch.pictures)).toBeLessThan(1.5);
   } finally {
     await encoder.kill();
@@ -213,7 +213,7 @@ test.concurrent('a live item is left when its encoder goes, and taken again when
 }, 60_000);
 
 test('a file that is neither MP4 nor MPEG-TS plays between two that are, at its time and for its length', async () => {
-  // It ends in the middle of a frame, so that those on both sides of the cut are closer together than others.
+  // It ends in the middle of a frame, so that the frames on both sides of the cut are closer together than others.
   const blue = 4983;
   const round = 6000 + blue + 5000;
   const scheduled = new Date(Date.now() - 225 * round).toISOString();
@@ -231,7 +231,7 @@ test('a file that is neither MP4 nor MPEG-TS plays between two that are, at its 
   for (const { colour, from, to } of shots.slice(1, -1)) expect(to - from + 1 / 30).toBeCloseTo(seconds[colour] ?? 0, 1);
   expect(longestGap(pictures)).toBeLessThan(0.1);
   expect(shots.length).toBeGreaterThanOrEqual(4);
-  // Whoever does not know its length would be somewhere else.
+  // Without its length the position would be wrong.
   const { position, at, took } = await onAir('kinds', 'blue.mkv');
   expect((((at - Date.parse(scheduled)) % round) - 6000 - position + round) % round).toBeLessThan(LATE_MS + took);
   expect((await server.api.call('DELETE', `${CHANNELS}/kinds`)).status).toBe(200);

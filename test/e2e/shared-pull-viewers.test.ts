@@ -157,7 +157,7 @@ test('a node that pulls for all is killed: viewers of LL-HLS and SRT at the othe
     expect((await told(node))?.input.createdTime).toBe(createdTime);
     expect(await origin(node)).toBe(node === heir ? sourcePort : heir.ovtPort);
     expect(srt.child.exit).toBeNull();
-    // Whoever waits for a part that does not come is told to come again.
+    // A viewer that waits for a missing part is asked to retry.
     expect(reader.faults.filter((fault) => !fault.includes('answered 503'))).toEqual([]);
   }
 }, 120_000);

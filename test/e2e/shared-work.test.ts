@@ -1,4 +1,4 @@
-/** Nodes that know the same pull, channel and push: one does each, and another takes over what a dead or drained one did. */
+/** Nodes that know the same pull, channel and push: one node does each, and another takes over from a dead or drained node. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -49,7 +49,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** What a node does at the moment. */
+/** A node's present work. */
 async function workOf(node: TestServer): Promise<string> {
   const plays = (await fetch(node.http('pulled', 'llhls.m3u8'))).status === 200;
   const channels = (await node.api.get<string[]>(STREAMS)).includes('tv');
@@ -73,7 +73,7 @@ async function divided(alive: readonly TestServer[]): Promise<string[]> {
 
 test('what a dead node did another one does when the lease ends, and a drained one hands over', async () => {
   await divided(nodes);
-  // The one that pulls is the only one with a stream to push.
+  // Only the pulling node has a stream to push.
   const [first, second] = nodes as [TestServer, TestServer];
   const [holder, other] = (await workOf(first)).startsWith('pull') ? [first, second] : [second, first];
   await holder.kill();

@@ -1,4 +1,4 @@
-/** An encoder loses power and comes back: whoever watches, plays or records its stream goes on. */
+/** An encoder loses power and returns: viewers, players and recordings of its stream continue. */
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -11,7 +11,7 @@ import { startServer, type TestServer } from '../harness/server.ts';
 import { openWebrtcBrowser, type WebrtcBrowser } from '../harness/webrtc-browser.ts';
 
 const APP = apiPath.app('default', 'app');
-/** Stands for the name of the inbound stream. */
+/** The macro for the name of the inbound stream. */
 const STREAM_MACRO = `\${OriginStreamName}`;
 const KEPT = '<SourceLoss><KeepStreamMs>60000</KeepStreamMs></SourceLoss>';
 
@@ -40,7 +40,7 @@ async function chunklist(url: string): Promise<{ readonly last: number; readonly
   return { last: first + [...text.matchAll(/^#EXTINF/gm)].length, broken: text.includes('DISCONTINUITY') };
 }
 
-/** What decoders complain about. */
+/** Decoders' complaints. */
 async function decodingErrors(url: string, seconds: number): Promise<string> {
   return (await decode(url, seconds, { uneven: true })).errors;
 }

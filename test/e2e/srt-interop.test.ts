@@ -51,10 +51,10 @@ beforeAll(() => {
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** What tests that run side by side clean up with. */
+/** The clean-up of concurrent tests. */
 type Finish = TestContext['onTestFinished'];
 
-/** What our side received. */
+/** The bytes that our side received. */
 interface Reception {
   readonly payloads: Uint8Array[];
   connection: SrtConnection | null;
@@ -162,7 +162,7 @@ describe.concurrent('our listener', () => {
     const reception: Reception = { payloads: [], connection: null, closed: null };
     const port = await openPort({ passphrase: () => (encrypted ? PASSPHRASE : null), open: () => session(reception) }, onTestFinished);
     const to = await link(port.port, bad, 1, onTestFinished);
-    // `-c copy -f data` passes the file on byte by byte; 1316 is what SRT programs put into a payload.
+    // `-c copy -f data` passes the file on unchanged; SRT programs put 1316 bytes into a payload.
     const url = `srt://127.0.0.1:${to}?${query(encrypted)}&pkt_size=${PAYLOAD}&latency=${LATENCY * 1000}`.replace(
       `latency=${LATENCY}&`,
       '',
@@ -194,7 +194,7 @@ describe.concurrent('our listener', () => {
     onTestFinished(() => void child.kill('SIGKILL'));
     await until('the caller', () => reception.connection, { deadlineMs: 20_000 });
     const send = (payload: Uint8Array): unknown => child.stdin.write(payload);
-    // It throws away what comes before it knows that it was let in, and keeps the last payload until there is another.
+    // It drops data from before its admission, and keeps the last payload until another follows.
     const filler = Buffer.concat(new Array<Buffer>(PAYLOAD / 188).fill(NULL_PACKET));
     const fillUntil = async (what: string, holds: () => boolean): Promise<void> => {
       const probe = (): boolean => {

@@ -60,7 +60,7 @@ async function streamNamed(name: string, encoder: Child): Promise<StreamInformat
   });
 }
 
-/** What `/metrics` tells of the connections of a stream, by name. */
+/** Figures of the connections of a stream in `/metrics`, by name. */
 async function figures(direction: string, stream: string): Promise<Readonly<Record<string, number>>> {
   const answer = await fetch(`${server.api.base}/metrics`, { headers: { authorization: server.api.authorization } });
   const lines = [...(await answer.text()).matchAll(/^millrace_srt_(\w+)\{direction="(\w+)",.*stream="(\w+)",.*\} (\S+)$/gm)];

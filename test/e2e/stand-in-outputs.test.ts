@@ -1,4 +1,4 @@
-/** An encoder is killed and a slate of another size stands in for it: who records, pushes, relays and plays HLS goes on, too. */
+/** An encoder is killed and a slate of another size stands in for it: recordings, pushes, relays and HLS continue, too. */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -20,7 +20,7 @@ interface EdgeInformation {
 
 const APP = apiPath.app('default', 'app');
 const SHOTS = ['green', 'red', 'blue'];
-/** Of SRT: what a busy machine sends or takes later than that is left out. */
+/** Of SRT: data that a busy machine sends or takes later than that is left out. */
 const LATENCY_MICROS = 2_000_000;
 /** Of a tape, more than the latency and a second of it. */
 const BYTES = 120_000;
@@ -71,7 +71,7 @@ function started(args: readonly string[]): Child {
   return child;
 }
 
-/** ffmpeg that writes down what the edge has. */
+/** ffmpeg that records the edge's output. */
 function tape(stream: string): { readonly child: Child; readonly file: string } {
   const file = path.join(folder, `${stream}.ts`);
   const url = `srt://127.0.0.1:${egress}?streamid=${encodeURIComponent(`default/app/${stream}`)}&latency=${LATENCY_MICROS}`;
@@ -121,7 +121,7 @@ test('a recording, a push, an edge and HLS go on from the encoder to the slate a
   await until('the return of an encoder', () => server.log.includes('the encoder is back'));
   await more();
 
-  // Neither came anew.
+  // Neither started anew.
   expect(await inputs()).toEqual(before);
   expect(await pushes(server.api)).toMatchObject([{ id: 'p', state: 'pushing' }]);
   const [task] = await server.api.get<RecordTask[]>(`${APP}:records`);
@@ -148,6 +148,6 @@ test('a recording, a push, an edge and HLS go on from the encoder to the slate a
   const colours: string[] = [];
   for (const file of files())
     colours.push(...shotsOf((await watchColours(path.join(records, file), 60)).pictures).map(({ colour }) => colour));
-  // What changes begins another file, picture and sound each for themselves.
+  // Changed tracks begin another file, video and audio separately.
   expect(colours.filter((colour, index) => colour !== colours[index - 1])).toEqual(SHOTS);
 }, 120_000);

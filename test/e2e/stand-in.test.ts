@@ -1,4 +1,4 @@
-/** An encoder is killed, a slate stands in for it, another encoder comes: three kinds of player stay and see no hole. */
+/** An encoder is killed, a slate stands in for it, another encoder comes: three kinds of player stay and see no gap. */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -15,11 +15,11 @@ import { longestGap, shotsOf, watchColours } from '../harness/watched-colours.ts
 import { coloursOf, framesOf, longestFrame, longestHole, longestWait, watchFrames } from '../harness/watched-frames.ts';
 import { openWebrtcBrowser, type WebrtcBrowser } from '../harness/webrtc-browser.ts';
 
-/** What viewers may miss, seconds. */
+/** The most that viewers may miss, seconds. */
 const HOLE = 0.1;
 /** Between two frames on the screen of a busy machine, which leaves some out, seconds: more is a player that has stopped. */
 const BUSY = 1.5;
-/** Of SRT: what a busy machine sends or takes later than that is left out, which is no hole of the stream. */
+/** Of SRT: data that a busy machine sends or takes later than that is left out, which is no gap of the stream. */
 const LATENCY_MICROS = 2_000_000;
 /** An encoder on a busy machine is silent for longer than a stand-in waits by default, and viewers rightly see that: here it is away when it is gone. */
 const AFTER_MS = 0;
@@ -61,7 +61,7 @@ function ffmpeg(command: readonly string[]): void {
   execFileSync(requireProgram('ffmpeg'), ['-v', 'error', ...command]);
 }
 
-/** Pictures of one colour, from an encoder that nobody stops. */
+/** Frames of one colour, from an encoder that is not stopped. */
 function publish(colour: string, output: readonly string[]): Child {
   const source = ['-f', 'lavfi', '-i', `color=${colour}:size=320x180:rate=30`, '-f', 'lavfi', '-i', 'sine=frequency=440:sample_rate=48000'];
   const encode = ['-c:v', 'libx264', '-preset', 'ultrafast', '-tune', 'zerolatency', '-g', '30', '-pix_fmt', 'yuv420p', '-c:a', 'aac'];
@@ -70,7 +70,7 @@ function publish(colour: string, output: readonly string[]): Child {
   return child;
 }
 
-/** ffmpeg that writes down what comes over SRT. */
+/** ffmpeg that records the SRT output. */
 function record(stream: string, file: string): Child {
   const url = `srt://127.0.0.1:${egress}?streamid=${encodeURIComponent(stream)}&latency=${LATENCY_MICROS}`;
   const output = ['-map', '0:v:0', '-map', '0:a:0', '-c', 'copy', '-flush_packets', '1', '-f', 'mpegts', file];
@@ -204,7 +204,7 @@ test('hls.js, OvenPlayer and ffmpeg over SRT go on from a killed encoder to the 
   expect(coloursOf(shown)).toEqual(['green', 'red', 'blue']);
   expect(longestFrame(shown)).toBeLessThan(BUSY);
   expect(longestWait(shown)).toBeLessThan(BUSY);
-  // What it has got has no hole anywhere, however slow it shows it.
+  // Its received media has no gap anywhere, however slowly it is shown.
   expect(await longestHole(hls.page)).toBeLessThan(HOLE);
 
   const peer = await oven.stats();
@@ -222,7 +222,7 @@ test('hls.js, OvenPlayer and ffmpeg over SRT go on from a killed encoder to the 
   const gaps = packetGaps(tape);
   expect([gaps.video < HOLE, gaps.audio < HOLE], JSON.stringify(gaps)).toEqual([true, true]);
 
-  // What is deleted is not kept on air.
+  // A deleted stream is not kept on air.
   expect((await server.api.call('DELETE', apiPath.stream('live'))).status).toBe(200);
   expect((await server.api.call('GET', apiPath.stream('live'))).status).toBe(404);
 }, 180_000);

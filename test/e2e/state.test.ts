@@ -1,4 +1,4 @@
-/** What the API made is still there after `kill -9`, and a damaged file costs only itself. */
+/** Objects of the API survive `kill -9`, and a damaged file costs only itself. */
 import { once } from 'node:events';
 import { cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -14,7 +14,7 @@ import { media, record, startRecorder, task, tasks, unfinished } from '../harnes
 import { ROOT, startServer, type TestServer } from '../harness/server.ts';
 
 const BYPASS = { videos: [{ name: 'video', bypass: true }], audios: [{ name: 'audio', bypass: true }] };
-/** The macro that stands for the name of the inbound stream. */
+/** The macro for the name of the inbound stream. */
 const ORIGIN_NAME = `\${OriginStreamName}`;
 /** Short segments, so that the first playlist is there soon. */
 const PUBLISHERS = { llhls: { chunkDuration: 0.5, segmentDuration: 1, segmentCount: 5 } };
@@ -127,7 +127,7 @@ test('a start that forgets what the API made says so, finishes the recordings an
   await until('the recording is finished', () => unfinished(root).length === 0);
   expect(media(root)).toEqual(['done.mp4']);
 
-  // What is made now is there again after a start that does not forget.
+  // Objects made now survive a start that does not forget.
   await createVirtualHost(server, 'third', 'localhost');
   await server.restart();
   expect(await server.api.get('/v1/vhosts')).toEqual(['default', 'third']);

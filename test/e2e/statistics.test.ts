@@ -1,4 +1,4 @@
-/** The numbers of the API are those of the encoder and of the viewers. */
+/** The figures of the API match those of the encoder and of the viewers. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { apiPath, type Statistics, type StreamInformation, type TrackInformation } from '../harness/api-client.ts';
 import { until } from '../harness/poll.ts';

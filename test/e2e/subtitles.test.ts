@@ -30,7 +30,7 @@ const RENDITIONS = `<MediaOptions><Subtitles>
     <Rendition><Language>ko</Language><Label>Korean</Label></Rendition>
   </Subtitles></MediaOptions>`;
 
-/** What is watched as it comes is encoded beside that. */
+/** The live-watched stream is encoded beside it. */
 const ENCODED = `<OutputProfile>
     <Name>encoded</Name><OutputStreamName>\${OriginStreamName}_encoded</OutputStreamName>
     <Encodes>
@@ -88,7 +88,7 @@ test.each(['llhls.m3u8', 'ts:playlist.m3u8'])('a cue is active while the frames 
   const player = await live(name, playlist);
   await watchCues(player, 'Korean');
   const known = await endOfNextPart(server.http(name, 'llhls.m3u8'));
-  // One that lasts over several segments, and one behind it.
+  // A cue that lasts over several segments, and a cue after it.
   const sentBy = await send(name, 'Korean', [
     { text: '안녕 <b>a & b</b>', durationMs: 5000, settings: 'line:10%' },
     { text: 'then --> this', startOffset: 500, durationMs: 1500 },
@@ -200,7 +200,7 @@ test('captions in the video are declared, pass through and are shown, and surviv
   expect(await declared('captions', 'llhls.m3u8')).toEqual(expected);
   expect(await declared('captions', 'ts:playlist.m3u8')).toEqual(expected);
   expect(await declared('captions_encoded', 'llhls.m3u8')).toEqual(expected);
-  // In low-latency mode hls.js 1.7 begins to read anew with each part, and loses what reaches over several.
+  // In low-latency mode hls.js 1.7 parses each part anew, and loses cues that span several parts.
   for (const [name, playlist] of [
     ['captions', 'llhls.m3u8?_HLS_legacy=YES'],
     ['captions', 'ts:playlist.m3u8'],

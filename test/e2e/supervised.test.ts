@@ -18,7 +18,7 @@ function closed(server: TestServer): TestServer {
   return server;
 }
 
-/** Resolves when somebody listens there. */
+/** Resolves when a process listens there. */
 function connects(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1');
@@ -75,7 +75,7 @@ test('the watchdog is told while the event loop turns, and not while it is block
     const times = pings();
     return Math.max(...times.slice(1).map((at, index) => at - (times[index] ?? at)));
   };
-  // Nobody else in the process feeds it: the sockets' threads, the delivery threads and the addon go on meanwhile.
+  // Nothing else in the process feeds it: the sockets' threads, the delivery threads and the addon continue meanwhile.
   await until('there was a hole as long as the block', () => longest() > 3000);
   const count = pings().length;
   await until('it is fed again', () => pings().length > count + 2);

@@ -1,4 +1,4 @@
-/** The unit in `deploy/`, judged by systemd itself where it is there, and against what the server takes. */
+/** The unit in `deploy/`, checked by systemd itself where available, and against the server's options. */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -14,7 +14,7 @@ const MAX_EXPOSURE = 2;
 const text = readFileSync(UNIT, 'utf8');
 const hasSystemd = spawnSync('systemd-analyze', ['--version'], { stdio: 'ignore' }).status === 0;
 
-/** Value of a setting that stands in the unit once. */
+/** Value of a setting that occurs once in the unit. */
 function setting(name: string): string {
   const found = [...text.matchAll(new RegExp(`^${name}=(.*)$`, 'gm'))];
   expect(found, name).toHaveLength(1);

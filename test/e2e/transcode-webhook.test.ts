@@ -1,4 +1,4 @@
-/** A control server says what is made of each stream, while the server runs and real encoders publish. */
+/** A control server chooses the outputs of each stream, while the server runs and real encoders publish. */
 import { once } from 'node:events';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';

@@ -85,7 +85,7 @@ async function watch(stream: string, frames: number): Promise<WebrtcPage> {
   await page.decoded(frames);
   let last: Awaited<ReturnType<WebrtcPage['picture']>> = null;
   try {
-    // A browser sends smaller frames until it has found out what the path carries, and begins with an empty one.
+    // A browser sends smaller frames until it knows the path's capacity, and begins with an empty frame.
     await until('a frame of full size', async () => {
       last = await page.picture();
       return last !== null && last.width === SIZE.width && last.height === SIZE.height && last.variance > MIN_VARIANCE;
@@ -119,7 +119,7 @@ test('what a page publishes by WHIP plays over LL-HLS and WebRTC, until it leave
   const decoded = await decode(server.http('cam', 'llhls.m3u8'), 3, { uneven: true });
   expect(decoded.errors).toBe('');
   expect(decoded.frames).toBeGreaterThan(30);
-  // Feedback lets the sender raise its bitrate above the 300 kbit/s it begins with, and keyframes come because they are asked for.
+  // Feedback lets the sender raise its bitrate above the initial 300 kbit/s, and keyframes come on request.
   await until(
     'the bitrate rises, and keyframes come',
     async () => {
@@ -278,7 +278,7 @@ test('lost and overtaken packets are asked for again', async () => {
     await started('lossy');
     const viewer = await watch('lossy', 150);
     const { video } = await viewer.stats();
-    // The path to the viewer is whole: what stands still was missing here.
+    // The path to the viewer is lossless: frozen frames were missing here.
     expect(video?.freezeCount ?? 0).toBeLessThanOrEqual(3);
     const sender = (await page.sent()).find(({ kind }) => kind === 'video');
     expect(relay.dropped).toBeGreaterThan(10);
@@ -287,7 +287,7 @@ test('lost and overtaken packets are asked for again', async () => {
     const text = await metricsPage(server);
     const told = (name: string): number => figure(text, `millrace_webrtc_${name}`, 'stream="lossy"') ?? Number.NaN;
     expect(told('received_recovered_packets_total')).toBeGreaterThan(5);
-    // One that was lost again is asked for again.
+    // A retransmission that was lost is requested again.
     expect(told('requested_packets_total')).toBeGreaterThanOrEqual(told('received_recovered_packets_total'));
     expect(told('received_packets_total')).toBeGreaterThan(relay.dropped);
     // Sound is not asked for again.

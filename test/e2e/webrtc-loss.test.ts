@@ -64,7 +64,7 @@ describe.each([
       }
       expect(relay.dropped - dropped).toBeGreaterThan(20);
       expect(video.nackCount).toBeGreaterThan(0);
-      // What the player could not get back shows as loss; repetitions are lost as often as originals.
+      // Packets that the player could not recover show as loss; retransmissions are lost as often as originals.
       const recovered = await until(
         'most losses are made good',
         async () => {
@@ -75,7 +75,7 @@ describe.each([
         { deadlineMs: 15_000 },
       );
       expect(recovered).toBeGreaterThan(0);
-      // The server tells what the player tells: reports and requests of losses pass the relay whole.
+      // The server shows the player's figures: reports and requests of losses pass the relay intact.
       const { video: told } = await page.stats();
       const text = await until(
         'the figures of the server',

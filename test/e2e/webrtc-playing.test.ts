@@ -134,7 +134,7 @@ test('OvenPlayer reads the SEI that a generator makes', async () => {
     await page.ovenPlayer(socketUrl('told'), true);
     const { errors } = await page.decoded(60);
     expect(errors).toEqual([]);
-    // Those of the encoder are told, too.
+    // The encoder's messages are reported, too.
     const ours = await until(
       'three messages',
       async () => {
@@ -242,7 +242,7 @@ test('an encoder of ours gives the keyframe that a viewer asks for', async () =>
     await until('the first keyframe', () => player.keyframes.length >= 1, wait);
     player.askForKeyframe();
     await until('another', () => player.keyframes.length >= 2, wait);
-    // Nobody asks for the one after: the interval is 4 s.
+    // The next keyframe is not requested: the interval is 4 s.
     await until('one more', () => player.keyframes.length >= 3, wait);
     const [, asked = 0, unasked = 0] = seconds();
     expect(asked).toBeLessThan(3);
@@ -291,7 +291,7 @@ test('the API lists viewers, tells what each was sent, and sends them away', asy
       deadlineMs: 10_000,
     });
 
-    // Without a protocol it is WebRTC that is asked about.
+    // Without a protocol the query is about WebRTC.
     expect(await server.api.get<string[]>(sessions)).not.toContain(reader);
     expect(await server.api.get<string[]>(sessions)).toContain(viewer);
     expect((await server.api.call('DELETE', `${sessions}/${reader}?protocol=llhls`)).status).toBe(200);
