@@ -157,7 +157,7 @@ async function talks(): Promise<Map<number, () => Conversation[]>> {
   ]);
 }
 
-test.runIf(process.platform === 'linux')('nobody who is slow outlives his limit, on any port', { timeout: 120_000 }, async () => {
+test.runIf(process.platform === 'linux')('no slow client outlives its limit, on any port', { timeout: 120_000 }, async () => {
   const { bind } = loadServerConfig(path.join(folder, 'Server.xml')).config;
   for (const side of ['managers', 'providers', 'publishers'] as const) {
     expect(Object.keys(bind[side]).sort(), 'a listener is missing in the configuration of this test').toEqual(
@@ -178,7 +178,7 @@ test.runIf(process.platform === 'linux')('nobody who is slow outlives his limit,
   await rid(ours);
 });
 
-test.runIf(process.platform === 'linux')('nobody who asks and does not read outlives his limit', { timeout: 120_000 }, async () => {
+test.runIf(process.platform === 'linux')('no client that never reads outlives its limit', { timeout: 120_000 }, async () => {
   const deaf: Manner = { whole: 0, ending: 'deaf' };
   const again = ([first]: Conversation[]): Conversation => ({ name: 'again', messages: [], filler: Buffer.concat(first?.messages ?? []) });
   const ours = [

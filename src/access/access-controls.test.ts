@@ -191,7 +191,7 @@ describe('AccessControls', () => {
     expect(await judged).toMatchObject({ admitted: false, code: 'check-failed' });
   });
 
-  it('waits for nobody for ever: who is let in too late is over at once', async () => {
+  it('waits for a limited time: a client that is admitted too late ends at once', async () => {
     vi.useFakeTimers();
     const closed = vi.fn();
     const later = asked();

@@ -69,7 +69,7 @@ test('a client is asked about once, and its end is told', async () => {
   expect(control.wrong).toBe(0);
 });
 
-test('what it says of lifetime and new_url holds', async () => {
+test('lifetime and new_url of the answer take effect', async () => {
   const { control, ask } = await start();
   control.answer = () => ({ allowed: true, lifetime: 60_000, new_url: 'rtmp://other.example/app/renamed' });
   const before = Date.now();
@@ -82,7 +82,7 @@ test('what it says of lifetime and new_url holds', async () => {
   expect(closing?.request.new_url).toBe('rtmp://other.example:1935/app/renamed');
 });
 
-test('who is refused is told why, and no end of it', async () => {
+test('a refused client gets the reason, and the server no end of it', async () => {
   const { control, ask } = await start();
   control.answer = () => ({ allowed: false, reason: 'not paid\r\n' });
   expect(await ask()).toEqual({
@@ -172,7 +172,7 @@ test('where several threads ask each has its part of the limits', async () => {
   expect(control.maxOpen).toBe(16);
 });
 
-test('who was let in elsewhere is counted, and its end told, as if it had been let in here', async () => {
+test('a client admitted elsewhere is counted, and its end reported, as if it had been admitted here', async () => {
   const { control, webhooks, settings } = await start();
   const { admissionWebhooks = fail() } = settings;
   const ends = [undefined, 'http://a/b/c'].map((newUrl) => webhooks.adopt({ settings: admissionWebhooks, request: REQUEST, newUrl }));
@@ -183,7 +183,7 @@ test('who was let in elsewhere is counted, and its end told, as if it had been l
   expect(webhooks.figures).toMatchObject([{ admitted: 0 }]);
 });
 
-test('ends are told while the server stops, and those that a dead control server does not take hold it up for a moment only', async () => {
+test('ends are sent while the server stops, and a dead control server delays that for a moment only', async () => {
   const { control, ask, webhooks } = await start();
   const said = await Promise.all(Array.from({ length: 200 }, () => ask()));
   control.closing = async () => {
@@ -215,7 +215,7 @@ test('a question that is open when the server stops is answered no', async () =>
   expect(await said).toMatchObject({ admitted: false });
 });
 
-test('a control server that nobody names any more is kept until it knows of all ends', async () => {
+test('a control server that is no longer configured is kept until it has all ends', async () => {
   const { control, ask, webhooks } = await start();
   const said = await ask();
   webhooks.follow([{ name: 'v' }]);

@@ -21,7 +21,7 @@ function queue(maxWaiting?: number) {
 
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-test('as many as may be are told at once, the others in order behind them', async () => {
+test('sends as many as allowed at once, the others in order behind them', async () => {
   const { made, sent, onIdle } = queue();
   for (let n = 0; n < 66; n += 1) made.push({ n });
   expect([sent.length, made.pending]).toEqual([64, 66]);

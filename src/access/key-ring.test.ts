@@ -132,7 +132,7 @@ describe('KeyRing', () => {
     expect(code('incoming', `?key=${KEY}`, { ...PLACE, app: 'made' })).toBe('in');
   });
 
-  it('sends away whom a removed key let in, once, and nobody else', async () => {
+  it('disconnects the clients of a removed key, once, and no others', async () => {
     const both = [named('a', KEY), named('b', OTHER)];
     const { admit, follow, faults } = ring(keys({ publishKeys: both }));
     const ended: string[] = [];

@@ -5,7 +5,7 @@ import { logDenied, postRefusals } from './log-denied.ts';
 
 const client = { address: '198.51.100.7', port: 5000, realIp: '198.51.100.7' };
 
-test('a refusal is told with the stream that the URL names, and nothing of what the URL lets in', () => {
+test('a refusal is logged with the stream that the URL names, without its secrets', () => {
   const told: Notice[] = [];
   const tell = logDenied(new RecordingLogger(), { post: (notice) => told.push(notice) });
   const denied = { admitted: false, code: 'expired', reason: 'the URL has expired' } as const;

@@ -68,7 +68,7 @@ test.each([
   }
 });
 
-test('tells what a holder may do, also when it has asked before', () => {
+test('returns the rights of a holder, also at repeated requests', () => {
   for (const _time of [1, 2]) {
     expect(several.check(basic(`:${SECRET}`))).toEqual({ name: 'panel', mayWrite: false });
     expect(several.check(basic(':first'))).toEqual({ name: 'main', mayWrite: true });

@@ -14,7 +14,7 @@ function told(method: string, answer: Answer, more: { readonly target?: string; 
   return logger.lines.map(({ message, fields }) => ({ message, ...fields }));
 }
 
-test('what was refused is told with its reason and its code', () => {
+test('a refusal is logged with its reason and its code', () => {
   const line = { method: 'DELETE', target: APP, status: 404, peer: '192.0.2.7', token: 'panel', code: 'APP_NOT_FOUND' };
   expect(told('DELETE', failure(new ApiError('APP_NOT_FOUND', 'default', 'app')))).toEqual([
     { ...line, message: 'API request refused: Could not find the application: [default/app]' },

@@ -91,7 +91,7 @@ describe('the origin map', () => {
     expect(await redis.value('app/s')).toBe(OF_B);
   });
 
-  it('gives a server its own address back after a restart, and sends nobody to it for what it has not', async () => {
+  it('gives a server its own address back after a restart, and sends no edge to it for streams that it lacks', async () => {
     const redis = await startRedis();
     await redis.ask('SET', 'app/s', OF_A, 'EX', '100');
     const { map, said } = open(redis.address, { name: 'a' });

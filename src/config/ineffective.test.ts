@@ -19,7 +19,7 @@ test('the configuration that comes with the package asks for nothing that is not
   expect(said(defaultServerFile)).toEqual([]);
 });
 
-test('what an existing configuration relies on is told, with what happens instead', () => {
+test('ineffective settings that a configuration relies on are reported, with what happens instead', () => {
   expect(said(CLUSTER)).toEqual([
     'Server: Modules/Recovery is not built yet: streams that cannot keep up drop frames and stay',
     'Server: Bind/Providers/RTMP/ThreadPerSocket has no effect: threads are shared by all ports',

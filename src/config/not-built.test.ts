@@ -20,7 +20,7 @@ test('limits of viewers are refused where nobody counts them, and taken where so
   );
 });
 
-test('what protects somebody is refused, not passed over', () => {
+test('an unsupported protection is refused, not ignored', () => {
   const { typed } = readVirtualHost({
     name: 'v',
     applications: [{ name: 'app', type: 'live', publishers: { llhls: { drm: { enable: true, infoFile: 'drm.xml' } } } }],

@@ -14,7 +14,7 @@ function said(enables: object, publishers: object = { llhls: {}, hls: {}, ovt: {
   return app === undefined ? [] : openWays(bind, typed, app);
 }
 
-test('ways that stay open beside those that are protected are told', () => {
+test('ways that stay open beside protected ways are reported', () => {
   expect(bind.publishers.ovt).toBeDefined();
   expect(said({ providers: 'rtmp', publishers: 'llhls,webrtc' })).toEqual([
     "application 'v/app': SignedPolicy/Enables leaves open to everybody: publishing by srt, playing by hls, playing by ovt",
@@ -39,7 +39,7 @@ test('keys protect all ways but those where nobody can show one', () => {
   expect(saidOf({ publishKeys: [] }, { signedPolicy })).toEqual([`${open}publishing by mpegts, playing by hls, playing by ovt`]);
 });
 
-test('what a control server is asked about is not open', () => {
+test('a way that a control server decides about is not open', () => {
   const publishers = { llhls: {}, hls: {}, webrtc: {} };
   expect(said({ publishers: 'llhls' }, publishers, { publishers: 'hls,webrtc' })).toEqual([]);
   expect(said({ publishers: 'llhls' }, publishers, { publishers: 'hls', providers: 'rtmp' })).toEqual([

@@ -134,7 +134,7 @@ describe('problems', () => {
     ]);
   });
 
-  test('all wrong values are told at once, with file, line, path, value and what would be right', () => {
+  test('all wrong values are reported at once, with file, line, path, value and the permitted values', () => {
     const inner =
       '<PrivacyProtection>maybe</PrivacyProtection>\n<Modules><P2P>\n<MaxClientPeersPerHostPeer>few</MaxClientPeersPerHostPeer></P2P></Modules>';
     expect(errorsOf(() => load(inner))).toEqual([

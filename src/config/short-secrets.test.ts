@@ -26,7 +26,7 @@ test('short secrets are told by their elements and nothing else is taken for one
   ]);
 });
 
-test('those of virtual hosts and applications are told with whose they are', () => {
+test('those of virtual hosts and applications are reported with their owner', () => {
   const signedPolicy = { policyQueryKeyName: 'p', signatureQueryKeyName: 's', secretKey: '12345' };
   const admissionWebhooks = { controlServerUrl: 'http://c.test/', secretKey: '' };
   const { typed: host } = readVirtualHost({ name: 'v', signedPolicy, admissionWebhooks });

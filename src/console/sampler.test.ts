@@ -27,7 +27,7 @@ function clientOf(answers: Readonly<Record<string, unknown>>): MillraceClient {
 
 const NEVER = { follow: () => () => undefined, changed: () => undefined, isTold: false } as unknown as LiveClock;
 
-test('what was before the console was opened is in its charts', async () => {
+test('figures from before the console was opened are in its charts', async () => {
   const sampler = new Sampler(clientOf({ '/v2/internals/history': { intervalMs: 10_000, samples: PAST } }));
   const stop = sampler.start(NEVER);
   await expect.poll(() => sampler.history.size).toBe(2);

@@ -48,7 +48,7 @@ function names(vhost: string): string[] {
   return [...(orchestrator.virtualHost(vhost)?.applications.keys() ?? [])];
 }
 
-test('streams of what did not change go on; what changed starts anew, what is gone ends, in the order of the file', async () => {
+test('streams of unchanged applications continue; changed ones restart, removed ones end, in the order of the file', async () => {
   declare(host('a', [app('same'), app('other'), app('gone')]), host('left', [app('x')]));
   for (const name of ['same', 'other', 'gone']) publish('a', name);
   publish('left', 'x');
@@ -76,7 +76,7 @@ test('other keys are taken by a running application', async () => {
   expect(orchestrator.application('a', 'keys')?.definition.config.publishKeys).toEqual(keys);
 });
 
-test('what the API made stays, and the file gives way to it', async () => {
+test('objects of the API stay, and the file yields to them', async () => {
   declare(host('a', [app('x')]));
   const made = host('made', [app('kept')]);
   await orchestrator.createVirtualHost(made.host, made.applications);

@@ -36,7 +36,7 @@ it('keeps the times of a source that says where segments begin, holes and all, a
   expect(packets[0]?.duration).toBe(2970);
 });
 
-it('does not take again what has come before its connection was lost, and goes on with the next segment', () => {
+it('does not take the media before the loss of its connection again, and continues with the next segment', () => {
   const { router, packets, play } = setUp();
   play(5000, MARK);
   const last = packets.at(-1)?.dts ?? 0;

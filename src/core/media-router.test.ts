@@ -159,7 +159,7 @@ describe('MediaRouter', () => {
     expect(announcements.at(-1)).toMatchObject([{ type: 'audio' }, { type: 'data' }]);
   });
 
-  it('refuses a source of which nothing can be read, and takes what comes instead', () => {
+  it('refuses an unreadable source, and accepts the next one', () => {
     const { router, packets, announcements } = routerWithOutput();
     expect(() => router.setTracks([videoTrack({ config: UNREADABLE })])).toThrow(ProtocolError);
     expect(announcements).toEqual([]);
@@ -190,7 +190,7 @@ describe('MediaRouter', () => {
     expect(track?.type === 'video' && track.config?.[4]).toBe(0xff);
   });
 
-  it('counts what it cannot read and tells what was wrong with the first of it', () => {
+  it('counts unreadable packets and reports the fault of the first', () => {
     const { router, packets } = routerWithOutput();
     router.setTracks([videoTrack()]);
     router.push(videoPacket(0));

@@ -123,7 +123,7 @@ describe('Orchestrator', () => {
     expect(orchestrator.queues.statuses()).toEqual([]);
   });
 
-  it('takes so many published streams for each application, and those that are pulled besides', async () => {
+  it('limits the published streams of each application; pulled streams do not count', async () => {
     const { orchestrator, full } = setUp({ maxStreams: 2 });
     await orchestrator.createVirtualHost(vhostDefinition('v', ['*']), [appDefinition('app'), appDefinition('other')]);
     const target = { host: 'x', app: 'app' };
@@ -310,7 +310,7 @@ describe('Orchestrator', () => {
     expect(() => orchestrator.openIngest(target, request(streamName))).toThrowError(refusal);
   });
 
-  it('tells whether an ingest would be let in without letting it in', async () => {
+  it('says whether an ingest would be admitted without admitting it', async () => {
     const { orchestrator } = setUp();
     const sourceLoss = { takeOver: 'replace' };
     await orchestrator.createVirtualHost(vhostDefinition('v', ['*']), [

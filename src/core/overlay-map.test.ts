@@ -113,7 +113,7 @@ describe('the images of a map', () => {
     expect(lines[0]).toContain(reason);
   });
 
-  it('a pipe is no file, and nobody waits for what comes out of it', async () => {
+  it('a pipe is not a file, and its output is not waited for', async () => {
     execFileSync('mkfifo', [join(folder, 'maps/pipe.png'), join(folder, 'maps/pipe.xml')]);
     const { images, lines } = await read('pipe.png');
     expect([images.length, lines]).toEqual([1, [expect.stringContaining('is not a file')]]);

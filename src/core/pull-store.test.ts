@@ -31,7 +31,7 @@ const documentOf = (name: string): PullDocument => ({
   },
 });
 
-it('gives back what was saved, and not what was removed', async () => {
+it('returns the saved pulls, without removed ones', async () => {
   const store = new PullDocumentStore(folder, logger);
   await store.load();
   for (const name of ['b', 'a', 'c']) await store.save(documentOf(name));

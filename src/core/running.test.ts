@@ -11,7 +11,7 @@ afterEach(() => {
 
 const wait = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
 
-test('last started is told first, nobody waits for another, then what keeps their files, and last what all of them use', async () => {
+test('the last started part stops first without waiting, then the parts that keep files, and last the parts that all use', async () => {
   const told: string[] = [];
   const part = (name: string, ms: number, turn: Pick<Running, 'keeps' | 'last'> = {}): Running => ({
     ...turn,

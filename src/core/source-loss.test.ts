@@ -292,7 +292,7 @@ describe('a second source for a name in use', () => {
     expect(() => application.openIngest(request())).toThrow(expect.objectContaining({ code: 'duplicate-name' }));
   });
 
-  it('goes on with the stream by `replace`, and the first one is told', () => {
+  it('continues the stream with `replace`, and the first encoder is notified', () => {
     const { application, packets, ended, closes, request, meter } = setUp(policy('replace'));
     const first = application.openIngest(request());
     first.setTracks([videoTrack(), audioTrack()]);

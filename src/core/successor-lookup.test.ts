@@ -12,7 +12,7 @@ it('names who has the stream now, if it can be fetched the same way', async () =
   expect(await successors.find(['ovt'])).toBeNull();
 });
 
-it('waits for an heir as long as the entry of a dead server lives, and less where nobody has one', async () => {
+it('waits for a successor while the entry of a dead server lives, and for less time without an entry', async () => {
   const clock = new ManualClock();
   const lost = clock.monotonic();
   let known: string | null = 'ovt://dead/app/s';

@@ -90,7 +90,7 @@ function turn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-test('a publisher whose clock stands still is sent away with a reason, and what it goes on to send is not taken', async () => {
+test('a publisher whose clock stands still is disconnected with a reason, and its further packets are dropped', async () => {
   const { application, request, closes, packets, logger } = setUp();
   const ingest = application.openIngest(request);
   ingest.setTracks([videoTrack(), audioTrack()]);
@@ -113,7 +113,7 @@ test('a publisher whose clock stands still is sent away with a reason, and what 
   expect(packets).toHaveLength(seen);
 });
 
-test('nothing is taken any more before the publisher has been told', async () => {
+test('no packet is accepted between the verdict and the publisher’s notification', async () => {
   const { application, request, closes, packets } = setUp();
   const ingest = application.openIngest(request);
   ingest.setTracks([videoTrack(), audioTrack()]);
@@ -175,7 +175,7 @@ test('a source that is switched every other second goes on, and the log says now
   ingest.close({ code: 'peer-left', detail: 'the test ends' });
 });
 
-test('a publisher of which nothing can be read is sent away with what was wrong first', async () => {
+test('an unreadable publisher is disconnected with its first fault', async () => {
   const { application, request, closes } = setUp();
   const ingest = application.openIngest(request);
   ingest.setTracks([videoTrack(), audioTrack()]);

@@ -215,7 +215,7 @@ describe('the URL that was signed', () => {
     expect(await statusFor(over(`http://127.0.0.1:${port}`), { host: '127.0.0.1' })).toBe(200);
   });
 
-  test('is not what a stranger tells', async () => {
+  test('does not come from an untrusted peer', async () => {
     const { pool } = await start(['llhls'], 0, { ...OPEN_ADMISSION, trustedProxies: ['192.0.2.1'] });
     new BlobFeed(pool, 'stream');
     const headers = { host: '127.0.0.1', 'x-forwarded-proto': 'https' };
@@ -241,7 +241,7 @@ test('a Host header that holds the signed URL of another stream opens nothing ov
   expect(await statusFor('/app/other/new-session.m3u8', `${url.slice('https://'.length)}?`)).toBe(400);
 });
 
-test('nobody who is not let in makes the server look for a stream', async () => {
+test('a client that is not admitted cannot make the server look for a stream', async () => {
   const asked: string[] = [];
   started = await startBlobPool(0, {}, { find: async ({ stream }) => asked.push(stream) < 0 });
   started.pool.setHosts([{ name: 'default', hostNames: ['127.0.0.1'], hasOrigins: true, access: policy(['llhls', 'hls', 'thumbnail']) }]);

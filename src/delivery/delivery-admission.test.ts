@@ -170,7 +170,7 @@ describe('behind a trusted proxy', () => {
     await proxy[2]?.until((text) => text.endsWith('full'));
   });
 
-  test('one that is not trusted is not believed', async () => {
+  test('an untrusted proxy is ignored', async () => {
     const { plain, logger, clients } = await start({ trustedProxies: ['192.0.2.1'] });
     (await open(plain)).send(WITH('192.0.2.7', 'new-session'));
     expect((await logger.line('viewer session opened')).fields['peer']).toBe('127.0.0.1');

@@ -119,7 +119,7 @@ describe.each([0, 2])('with %i threads', (threads) => {
     expect(control.over).toEqual([`http://127.0.0.1:${port}${PLAYLIST}`]);
   });
 
-  test('one who comes back with its session is asked about again, and may be sent away', async () => {
+  test('a returning session is asked about again, and may be refused', async () => {
     const { control, ask } = await serve({ threads, sessionIdle: 100 });
     const { text } = await ask(`${PLAYLIST}?seat=7`);
     const part = async (): Promise<number> => (await ask(`/app/stream/part.m4s?session=${text}`)).status;
@@ -143,7 +143,7 @@ describe.each([0, 2])('with %i threads', (threads) => {
     expect(adopted).toEqual([]);
   });
 
-  test('what the threads have asked and told is counted', async () => {
+  test('the requests and ends of the threads are counted', async () => {
     const { control, ask, pool, blobs, settings } = await serve({ threads });
     const sum = (): Record<string, number> => {
       const all: Record<string, number> = {};
@@ -192,7 +192,7 @@ describe.each([0, 2])('with %i threads', (threads) => {
   });
 });
 
-test('who is refused hears the reason, which the log has once, and gets nothing', async () => {
+test('a refused client gets the reason, which is logged once, and no media', async () => {
   const { control, ask, logger } = await serve();
   control.says = () => ({ allowed: false, reason: 'not paid' });
   expect(await ask(PLAYLIST)).toEqual({ status: 401, text: 'not paid\n' });
@@ -246,7 +246,7 @@ test('others are served while a control server thinks, and so is it when it has'
   expect((await held).status).toBe(200);
 });
 
-test('one who has left before the answer is over when it comes', async () => {
+test('the admission of a client that left before the answer ends with it', async () => {
   const { control, port, pool } = await serve();
   const { promise, resolve } = Promise.withResolvers<object>();
   control.says = () => promise;
@@ -259,7 +259,7 @@ test('one who has left before the answer is over when it comes', async () => {
   await until('the end', () => control.over.length === 1, DEADLINE);
 });
 
-test('one who gets no session is over at once', async () => {
+test('the admission of a client without a session ends at once', async () => {
   const { control, ask } = await serve();
   expect((await ask('/app/nothing/new-session.m3u8')).status).toBe(404);
   expect((await ask('/app/stream/missing.m3u8')).status).toBe(404);

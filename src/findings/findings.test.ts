@@ -206,7 +206,7 @@ test('media and map files that are not there are told, and so are paths that wil
   expect(found({ publishers: publishers.replace('/out', join(folder, 'state/recordings/out')), storage: parts.storage })).toEqual([]);
 });
 
-test('overlay maps that cannot be used are told, and so are images of theirs', () => {
+test('unusable overlay maps are reported, and so are their images', () => {
   const profiles = (path: string) => `<MediaOptions><Overlays><Enable>true</Enable>${path}</Overlays></MediaOptions>`;
   const at = 'warn: S.xml:13: Server/VirtualHosts/VirtualHost/Applications/Application/OutputProfiles/MediaOptions/Overlays';
   expect(found({ profiles: profiles('') })).toEqual([`${at}: overlays are enabled, but Path names no map file`]);

@@ -97,7 +97,7 @@ test('the answer is read as output profiles of the API are, texts for booleans i
   });
 });
 
-test('what a profile of the control server asks for without effect is told', async () => {
+test('settings without effect in a profile of the control server are reported', async () => {
   const encodes = { videos: [{ codec: 'vp8', bitrate: 1000, profile: 'main' }] };
   const { advise, logger } = await start(saying({ allowed: true, outputProfiles: { outputProfile: [{ ...PROFILE, encodes }] } }));
   await advise();

@@ -107,7 +107,7 @@ test('a disk that refuses costs lines, which are counted and told once, and the 
   expect([conditions.reasons, log.figures]).toEqual([[], { written: 1, lost: 3 }]);
 });
 
-test('what waits for the disk is bounded, and nobody waits for it', async () => {
+test('the queue for the disk is bounded, and does not block', async () => {
   start({ maxFileBytes: 16_000_000 });
   const long = 'x'.repeat(900);
   for (let n = 0; n < 3000; n += 1) post(long);

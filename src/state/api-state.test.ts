@@ -63,7 +63,7 @@ test('an empty state folder stays as it is', async () => {
   expect(readdirSync(folder)).toEqual([]);
 });
 
-test('what cannot be forgotten keeps the server from starting', async () => {
+test('state that cannot be forgotten prevents the start', async () => {
   write('vhosts');
   await expect(forgetApiState()).rejects.toThrow(StateFolderProblem);
 });
@@ -85,7 +85,7 @@ test('a start that fails has forgotten nothing, and neither has one that was cut
   expect([existsSync(join(folder, 'vhosts/v.json')), existsSync(join(folder, 'pushes/p.json')), said()]).toEqual([true, true, []]);
 });
 
-test('what was made anew meanwhile is not replaced by what was there before', () => {
+test('a recreated document is not replaced by the hidden one', () => {
   write('vhosts/v.json');
   const state = new ApiState(folder, logger);
   state.hide();
@@ -96,7 +96,7 @@ test('what was made anew meanwhile is not replaced by what was there before', ()
   expect(readFileSync(join(folder, 'vhosts/v.json'), 'utf8')).toBe('anew');
 });
 
-test('what cannot be hidden leaves the rest where it was', () => {
+test('a document that cannot be hidden leaves the rest in place', () => {
   write('vhosts/v.json', 'pushes');
   expect(() => new ApiState(folder, logger).hide()).toThrow(StateFolderProblem);
   expect(readdirSync(join(folder, 'vhosts'))).toEqual(['v.json']);

@@ -352,7 +352,7 @@ test('what a write that was cut off left behind is removed at the start, and not
   expect(readdirSync(folder).sort()).toEqual(['a.tmp', 'film.mp4.0123456789ab.tmp']);
 });
 
-test('nobody is told of anything after the close', async () => {
+test('there are no notifications after the close', async () => {
   await definitions.start();
   await definitions.close();
   mkdirSync(folder, { recursive: true });

@@ -24,7 +24,7 @@ function open(): DocumentFolder {
 
 afterEach(() => rmSync(root, { recursive: true, force: true }));
 
-test('what was saved comes back, the newest version, without what was removed', async () => {
+test('saved documents return, in their newest version, without removed ones', async () => {
   expect(await documents.load()).toEqual([]);
   await Promise.all(Array.from({ length: 10 }, (_, value) => documents.save('a', { value })));
   await documents.save('b', {});
@@ -79,7 +79,7 @@ test('what is saved soon is there when that resolves, and keeps its place among 
   ]);
 });
 
-test('nobody but the owner reads them: they hold stream keys', async () => {
+test('only the owner can read them: they hold stream keys', async () => {
   await documents.load();
   await documents.save('a', {});
   await documents.saveSoon('b', {});

@@ -53,7 +53,7 @@ test('it holds within one process too, until it is released', () => {
   expect(readdirSync(folder).filter((name) => name !== 'server.lock')).toEqual([]);
 });
 
-test('who holds it is told without taking it', async () => {
+test('names the holder without taking the lock', async () => {
   expect(StateLock.holder(folder)).toBeNull();
   const { pid, kill } = await holder();
   expect(StateLock.holder(folder)).toBe(`process ${pid}`);
@@ -71,7 +71,7 @@ test('a holder on another machine, and one that is not known, are told so', () =
   expect(() => StateLock.take(folder)).toThrow('is in use by another process');
 });
 
-test('what cannot be a state folder is told in words', () => {
+test('an unusable state folder is reported in words', () => {
   const file = join(folder, 'file');
   writeFileSync(file, '');
   expect(() => StateLock.take(file)).toThrow(`state folder '${file}' cannot be used: it is not a folder`);

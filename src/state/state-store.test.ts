@@ -23,7 +23,7 @@ function documentOf(name: string, order = 1) {
 }
 
 describe('StateStore', () => {
-  it('gives back what was saved, in order, after a restart', async () => {
+  it('returns the saved documents, in order, after a restart', async () => {
     const store = new StateStore(folder, logger);
     await store.load();
     await store.save(documentOf('b', 2));

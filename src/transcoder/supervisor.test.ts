@@ -114,7 +114,7 @@ describe('a process that dies', () => {
   });
 });
 
-it('lets no more jobs share a process than it is told', () => {
+it('lets at most the configured number of jobs share a process', () => {
   const made = lab({ jobsPerProcess: 2 });
   for (const stream of ['a', 'b', 'c']) made.open([audio(10)], tracks(), { stream });
   expect(made.supervisor.pids.length).toBe(2);

@@ -12,7 +12,7 @@ describe('AddressRateLimiter', () => {
     expect([taken('2001:db8::1', SECOND), taken('2001:db8::2', SECOND)]).toEqual([2, 0]);
   });
 
-  it('does not count what was given back', () => {
+  it('does not count returned slots', () => {
     const limiter = new AddressRateLimiter(1);
     for (let n = 0; n < 10; n += 1) {
       expect(limiter.take('192.0.2.1', SECOND)).toBe(true);

@@ -130,7 +130,7 @@ test('a pair is told of when it rests, not while it is written', async () => {
   expect(seen).toEqual(['cert1 key1', 'cert4 key4']);
 });
 
-test('what is not there is told of when it comes, in a folder that is not there either', async () => {
+test('a missing file is reported when it appears, even in a missing folder', async () => {
   const late = join(folder, 'later', 'cert.pem');
   const { seen } = await watched([late], { times: { poll: 30, settle: 10 } });
   expect(seen).toEqual(['-']);
@@ -172,7 +172,7 @@ test('a watcher that fails is given up, and polling goes on', async () => {
   expect(logger.lines).toHaveLength(1);
 });
 
-test('what fails in the call is logged, and the next change is told of', async () => {
+test('a failing callback is logged, and the next change is reported', async () => {
   const { paths, renew } = written();
   const logger = new RecordingLogger();
   let calls = 0;
@@ -188,7 +188,7 @@ test('what fails in the call is logged, and the next change is told of', async (
   expect(logger.matching('the watch over files failed inside the server').length).toBeGreaterThan(0);
 });
 
-test('nothing is told after the end', async () => {
+test('nothing is reported after the end', async () => {
   const { paths, renew } = written();
   const { seen, watch } = await watched(paths, { times: { poll: 5, settle: 1 } });
   watch.close();

@@ -77,7 +77,7 @@ describe.each(LISTS)('$list', ({ list, noun, secret }) => {
     expect(api.orchestrator.application('v', 'a')?.definition.config[list]).toBeUndefined();
   });
 
-  test('what cannot be used is refused, and says no key', async () => {
+  test('unusable keys are refused, without showing them', async () => {
     await call('POST', path, { name: 'one' });
     expect(await call('POST', path, { name: 'one' })).toEqual(error(409, `The ${noun} already exists: [one]`));
     expect(await call('POST', path, [{ name: 'two' }])).toEqual(error(400, 'Request body must be an object'));
@@ -179,7 +179,7 @@ test('a client that sends back what it was shown changes no key', async () => {
   expect((await call('PATCH', APP, { publishKeys: [{ name: 'four' }] })).json.message).toContain("key 'four': key or hash must be given");
 });
 
-test('whoever judges hears of every change at once', async () => {
+test('gatekeepers are notified of every change at once', async () => {
   const names = (): unknown => {
     const lists = api.hostChanges.at(-1)?.get('v')?.applications.get('a');
     return [lists?.publishKeys?.map(({ name }) => name), lists?.playTokens?.map(({ name }) => name)];

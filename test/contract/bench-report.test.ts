@@ -38,7 +38,7 @@ test('a figure has its values of all runs in the order of their times, whatever 
   ]);
 });
 
-test('what is no report is named with the reason, and the others are shown', () => {
+test('a file that is no report is named with the reason, and the others are shown', () => {
   const folder = folderOf({
     'good.json': run('one', '2026-11-02T00:00:00.000Z', { name: 'cost', value: 2, unit: 'ms' }),
     'cut.json': '{"bench":',

@@ -202,7 +202,7 @@ describe('definitions', () => {
     expect((await ctl('channels')).out).toBe('no channels\n');
   });
 
-  test('what has no effect is said beside the answer', async () => {
+  test('settings without effect are reported beside the answer', async () => {
     await ctl('create vhost v --host v.example');
     const { code, err } = await ctl('create app v/a -f -', '{"publishers":{"webrtc":{"jitterBuffer":true}}}');
     expect([code, err]).toEqual([

@@ -28,7 +28,7 @@ test('every metric that a guide names is there', () => {
   expect([...new Set(named)].filter((name) => !known.has(name))).toEqual([]);
 });
 
-test('who comes from OvenMediaEngine is told of every difference', () => {
+test('every difference from OvenMediaEngine is documented', () => {
   const listed = rows('guide/migrate.md', /^\| .*? \| \[(api|playback)\].*? \| (.*) \|$/gm);
   for (const page of ['api', 'playback']) {
     const ids = rows(`reference/${page}-differences.md`, /^\| `([a-z0-9-]+)` \|/gm).flat();

@@ -242,7 +242,7 @@ test('only what was asked for', async () => {
   expect([wrong.status, (wrong.json as { message: string }).message]).toEqual([400, expect.stringContaining('Invalid [types] parameter')]);
 });
 
-test('who comes back gets what happened meanwhile', async () => {
+test('a returning follower gets the events meanwhile', async () => {
   const first = await follow();
   api.notices.post({ type: 'vhost.created', vhost: 'a' });
   const { id = '' } = await first.of('vhost.created');

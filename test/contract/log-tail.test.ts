@@ -55,7 +55,7 @@ test('what is told to nobody who does not ask: lines of debug', async () => {
     .toBe(0);
 });
 
-test('who comes back goes on where it was', async () => {
+test('a returning follower continues at its position', async () => {
   api.tail.add('info', {}, 'first');
   const id = api.tail.idOf(api.tail.newest);
   api.tail.add('info', {}, 'second');

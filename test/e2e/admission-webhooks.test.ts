@@ -325,7 +325,7 @@ describe('playing', () => {
 describe('a lifetime', () => {
   const soon = { allowed: true, lifetime: 5000 };
 
-  test('ends what was let in', async () => {
+  test('ends the admitted sessions', async () => {
     const { server, control } = setup;
     say('limited', soon);
     const before = Date.now();

@@ -81,7 +81,7 @@ test('relative certificate paths given through the API start at the folder of th
   expect(await server.api.get(apiPath.vhost('secure'))).toMatchObject({ host });
 });
 
-test('what was deleted stays deleted after kill -9', async () => {
+test('deleted objects stay deleted after kill -9', async () => {
   const server = await start();
   await createVirtualHost(server, 'brief', 'brief.test');
   await createVirtualHost(server, 'lasting', 'lasting.test');

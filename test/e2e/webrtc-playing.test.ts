@@ -310,7 +310,7 @@ test('the API lists viewers, tells what each was sent, and sends them away', asy
   }
 });
 
-test('what cannot be played is refused in words', async () => {
+test('an unplayable stream is refused in words', async () => {
   const missing = await fetch(whepUrl('nobody'), { method: 'POST', body: 'v=0\r\n' });
   expect([missing.status, await missing.text()]).toEqual([404, "there is no stream 'app/nobody'\n"]);
   const broken = await fetch(whepUrl('live'), { method: 'POST', body: 'hello' });

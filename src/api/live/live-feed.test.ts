@@ -121,7 +121,7 @@ test('one that does not read holds one write and a place: when it reads again it
   expect([feed.missed, feed.cut]).toEqual([150, 0]);
 });
 
-test('one that takes nothing for half a minute is cut off', async () => {
+test('a client that reads nothing for half a minute is disconnected', async () => {
   const [slow, other] = [follow(true), follow()];
   await vi.advanceTimersByTimeAsync(29_000);
   expect(slow.destroyed).toBe(false);
@@ -192,7 +192,7 @@ test('the end does not wait for answers that nobody takes', async () => {
   expect(feed.size).toBe(0);
 });
 
-test('who comes after the end is sent away at once', () => {
+test('a client that comes after the end is disconnected at once', () => {
   void feed.close();
   const answer = follow();
   expect([answer.ended, answer.types, feed.size]).toEqual([true, ['end'], 0]);

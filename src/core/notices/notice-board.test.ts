@@ -45,7 +45,7 @@ test('sums of more than 50 streams are one', () => {
   expect(sums.at(-1)).toEqual({ type: 'session.summary', started: 250, ended: 0 });
 });
 
-test('refusals in a flood are told by kind, whatever names strangers make up', () => {
+test('refusals in a flood are reported by kind, whatever names clients invent', () => {
   const refusal = (n: number): Notice => ({
     ...{ type: 'refusal.counted', vhost: 'v', app: `${n}`, stream: `${n}` },
     ...{ direction: 'incoming', protocol: 'rtmp', reason: 'no-application', count: 1 },

@@ -28,7 +28,7 @@ describe('a link to a delivery thread', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('bundles what can wait, for a second at most', () => {
+  it('batches messages that can wait, for a second at most', () => {
     link.rest();
     link.post([update('a')]);
     vi.advanceTimersByTime(600);
@@ -55,7 +55,7 @@ describe('a link to a delivery thread', () => {
     expect([gauge.size, gauge.dropped]).toEqual([0, 1]);
   });
 
-  it('delivers the bundle in front of what cannot wait', () => {
+  it('delivers the batch before urgent messages', () => {
     link.rest();
     link.post([update('a')]);
     link.post([{ type: 'stop' }]);

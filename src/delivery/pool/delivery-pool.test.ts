@@ -70,7 +70,7 @@ describe.each([
     await expect.poll(() => blobs.bytes).toBeGreaterThan(300_000);
   });
 
-  test('answers with what is newest after nobody asked for a while', async () => {
+  test('answers with the newest media after a while without requests', async () => {
     const { pool } = await start();
     const blobs = new BlobFeed(pool, 'stream');
     blobs.putText('gone.m3u8', 'old');
@@ -170,7 +170,7 @@ describe.each([
     expect(await client.end()).toMatch(/here$/);
   });
 
-  test('refuses after nobody asked for a while what it refuses otherwise', async () => {
+  test('refuses the same after a while without requests', async () => {
     const { pool } = await start();
     for (const path of ['/app/stream/%zz', '/app/stream/list.m3u8?x=%zz']) {
       await expect.poll(() => pool.status().threads.every(({ resting }) => resting), { timeout: 5000 }).toBe(true);
@@ -353,7 +353,7 @@ describe.each([
     expect(new Set(await Promise.all(asked))).toEqual(new Set([503, 404]));
   });
 
-  test('a session counts once whichever thread sees it, and ends when nobody asks any more', async () => {
+  test('a session counts once whichever thread sees it, and ends without further requests', async () => {
     // A process that is kept waiting for less asks in time all the same.
     const { pool, logger } = await start({ sessionIdle: 1000 });
     const blobs = new BlobFeed(pool, 'stream');

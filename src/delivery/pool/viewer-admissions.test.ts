@@ -118,7 +118,7 @@ test('nobody else is asked about: other sessions, and those that are seen by one
   expect(asked).toHaveLength(1);
 });
 
-test('one who leaves while it is asked about has its end, and may come back', async () => {
+test('a viewer that leaves while the control server is asked has its end, and may return', async () => {
   const { asked, over, gone, clock, seen, left } = admissions();
   left();
   seen(VIEWER);
@@ -249,7 +249,7 @@ test('of a crowd that comes back nobody who waits is asked about after the end',
   expect([asked.length, over.length]).toEqual([72, 72]);
 });
 
-test('who comes back while very many are asked about begins anew', () => {
+test('a viewer that returns while very many are asked about starts over', () => {
   const { revoked, state, seen, left } = admissions();
   for (let n = 0; n < 10_000; n += 1) left({ ...VIEWER, session: `s${n}` });
   state.says = () => new Promise(() => undefined);

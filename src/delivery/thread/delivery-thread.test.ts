@@ -74,7 +74,7 @@ it('answers all who wait for a stream when its view fails on one of them', async
   expect([(await bad).status, (await good).status]).toEqual([500, 200]);
 });
 
-it('says 503 of a stream of which nobody knows whether another server has it', async () => {
+it('answers 503 if it is unknown whether another server has the stream', async () => {
   const { thread, told } = start(() => ({ handle: () => false }));
   thread.receive([listen(1)]);
   await until('the port', () => told('listening').length > 0, WAIT);

@@ -112,7 +112,7 @@ describe.skipIf(addon === null)('files that several viewers ask for', () => {
     expect(hot.figures).toEqual({ bytes: 256 * SIZE, images: 256, evicted: 0, refused: 44 });
   });
 
-  test('what nobody asks for any more is let go of', () => {
+  test('files without requests are released', () => {
     const hot = open();
     const [asked, forgotten] = [fileOf(), fileOf()];
     for (const file of [asked, asked, forgotten, forgotten]) hot.image(file, [bytesOf('a')], SIZE);

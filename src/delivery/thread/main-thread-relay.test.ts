@@ -97,7 +97,7 @@ test('a fault of the handler costs the request it was about, and nothing else', 
   expect((await fetch(`http://127.0.0.1:${plain}/app/stream?direction=whep`, { method: 'POST', body: 'x' })).status).toBe(201);
 });
 
-test('a socket that fails to accept is told, and goes on', async () => {
+test('a socket that fails to accept is reported, and continues', async () => {
   const listening = vi.spyOn(Server.prototype, 'listen');
   onTestFinished(() => listening.mockRestore());
   const told = new RecordingLogger();

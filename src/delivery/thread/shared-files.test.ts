@@ -17,7 +17,7 @@ describe('shared files', () => {
 
   afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-  test('those who read the same file share one copy until the last gives it back', async () => {
+  test('readers of the same file share one copy until the last releases it', async () => {
     const blobs = new SharedFiles(1000);
     const leases = await Promise.all([blobs.borrow(file('a')), blobs.borrow(file('a'))]);
     const third = await blobs.borrow(file('a'));

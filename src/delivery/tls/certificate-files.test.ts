@@ -45,7 +45,7 @@ describe('the certificate and its chain', () => {
   });
 });
 
-describe('what cannot be used is told with the file to blame', () => {
+describe('an unusable certificate is reported with its file', () => {
   const half = intermediate.slice(0, intermediate.length / 2);
   const damaged = intermediate.replace(/\n.{20}/, '\nAAAAAAAAAAAAAAAAAAAA');
   const encrypted = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({

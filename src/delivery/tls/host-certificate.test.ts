@@ -51,7 +51,7 @@ test('says of each fault once that the one before stays, and that it is over', a
   ]);
 });
 
-test('a reload tells its caller of a fault, and keeps the one before', async () => {
+test('a reload reports a fault to its caller, and keeps the previous certificate', async () => {
   const pair = selfSigned('a');
   write(pair);
   const { certificate } = made();

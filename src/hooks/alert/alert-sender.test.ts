@@ -66,7 +66,7 @@ test('a connection that fails is tried twice more, and then the alert is given u
   expect(receiver.codes).toEqual(['1', '1', '1', '2', '2', '2']);
 });
 
-test('one that nobody answers at all costs its alerts and nothing else', async () => {
+test('a silent alert server costs its alerts and nothing else', async () => {
   const { url } = receiver;
   receiver.close();
   make(url);

@@ -153,7 +153,7 @@ test.each([
   expect((await receiver.withCode('INGRESS_STREAM_CREATED')).sourceInfo.sourceUrl).toBe(shown);
 });
 
-test('only what the rules name is told', async () => {
+test('only events that the rules name are reported', async () => {
   start({ ingress: { minWidth: 10_000 } });
   begin();
   notices.post({ type: 'stream.ready', ...PLACE, output: 'out' });

@@ -121,7 +121,7 @@ describe('the receive buffer', () => {
     expect(check(10_030).length).toBeGreaterThan(100);
   });
 
-  test('what does not come is given up, and the next packet says so', () => {
+  test('a missing packet is given up, and the next packet says so', () => {
     const { out, push, check, buffer } = receiver(true);
     push(1, 0);
     push(3, 0);
@@ -238,7 +238,7 @@ function readTransportFeedback(packet: Uint8Array): { base: number; number: numb
 }
 
 describe('transport-wide feedback', () => {
-  test('tells what came when, and what did not', () => {
+  test('reports arrivals with their times, and missing packets', () => {
     const feedback = new TransportFeedback();
     for (const [sequence, at] of [
       [100, 1000],

@@ -83,7 +83,7 @@ function indicate(bytes: string, to = PEER): void {
   turn.push(turnRequest(StunType.SEND_INDICATION, TRANSACTION, [peer(to), [StunAttribute.DATA, Buffer.from(bytes)]], null));
 }
 
-test('who does not show himself is asked to, with realm and nonce', () => {
+test('an unauthenticated client is challenged, with realm and nonce', () => {
   const answer = ask(StunType.ALLOCATE_REQUEST, [UDP_TRANSPORT], null);
   expect(codeOf(answer)).toBe(401);
   expect(answer.attributes.get(StunAttribute.REALM)?.toString()).toBe('airensoft');

@@ -31,7 +31,7 @@ test('goes up when there is room, and not down right after', () => {
   expect(auto.evaluate(11_500, 190_000, MIDDLE, ALL)).toBe(LOW);
 });
 
-test('what did not last is tried again later each time', () => {
+test('a short connection is retried later each time', () => {
   const auto = new AutoRendition();
   auto.selected('middle', 0);
   auto.selected('middle', 5000);

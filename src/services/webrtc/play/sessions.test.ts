@@ -281,7 +281,7 @@ test('the log tells what became of the checks of a viewer that does not connect'
   );
 });
 
-test('who asks for offers and never connects is refused at some time, and others are not', async () => {
+test('a client that requests offers and never connects is refused eventually, and others are not', async () => {
   const ask = (client: string): PlaySession => publisher.openSession(TARGET, { client, onEnded: () => undefined });
   for (let n = 0; n < 256; n += 1) ask('192.0.2.1');
   expect(() => ask('192.0.2.1')).toThrow('not connected yet');

@@ -458,7 +458,7 @@ describe('WHEP', () => {
     expect(response.headers.get('access-control-expose-headers')).toBe('Location, Link, ETag');
   });
 
-  test('WHIP is told that nobody listens for it', async () => {
+  test('WHIP gets the answer that publishing is off', async () => {
     const response = await fetch(url('/app/stream?direction=whip'), { method: 'POST', body: 'v=0' });
     expect([response.status, await response.text()]).toEqual([404, 'this port does not listen for publishers over WebRTC\n']);
   });

@@ -77,7 +77,7 @@ test('who is refused is answered 401 with the reason; nothing is prepared or ope
   expect([opened, prepare.mock.calls.length]).toEqual([[], 0]);
 });
 
-test('who is refused is told what to show, where something is to be shown', async () => {
+test('a refused client gets the text to show, if there is one', async () => {
   const open = await exchange({ admit: () => DENIED });
   const asking = await exchange({ admit: () => ({ ...DENIED, challenge: 'Bearer' }) });
   const challenges = [open, asking].map(async ({ port }) => (await post(port)).headers.get('www-authenticate'));
@@ -124,7 +124,7 @@ test('a stay ends with its session, by itself or when its time is over', async (
   expect(closed).toEqual([['its time is over', 'expired']]);
 });
 
-test('who is let in and finds no stream ends its stay', async () => {
+test('an admitted client without a stream ends its admission', async () => {
   const stay = new FakeLease();
   const { port } = await exchange({
     admit: () => stay,
@@ -149,7 +149,7 @@ test('a control server may send an offer to another stream; the session keeps th
   expect(prepare).toHaveBeenCalledWith(expect.objectContaining({ stream: 'renamed' }), '192.0.2.1');
 });
 
-test('one whom a control server refuses hears its reason', async () => {
+test('a client that a control server refuses gets its reason', async () => {
   let said = 'you have not paid';
   const { port } = await exchange({ admit: () => ({ ...DENIED, said }) });
   const response = await post(port);

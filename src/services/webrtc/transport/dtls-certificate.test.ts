@@ -2,7 +2,7 @@ import { createHash, X509Certificate } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { createCertificate, formatFingerprint } from './dtls-certificate.ts';
 
-test('the certificate is what it says', () => {
+test('the certificate matches its fingerprint', () => {
   const certificate = createCertificate(Date.now());
   const parsed = new X509Certificate(certificate.certificate);
   expect(parsed.verify(parsed.publicKey)).toBe(true);

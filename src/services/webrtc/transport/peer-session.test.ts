@@ -284,7 +284,7 @@ test('a session that does not connect tells what was offered, announced, checked
   expect(session.attempts).toBe('');
 });
 
-test('nobody makes the account of attempts grow', () => {
+test('no peer can make the list of attempts grow', () => {
   session.announced(Array.from({ length: 5000 }, (_, n) => `a=candidate:1 1 udp 1 10.1.${n >> 8}.${n & 255} 5 typ host`).join('\n'));
   for (let n = 0; n < 5000; n += 1) session.refused(udp(`10.0.${n >> 8}.${n & 255}`), 'wrong password');
   expect(session.attempts.length).toBeLessThan(2000);
@@ -463,7 +463,7 @@ test('checks that are never answered are not remembered without end, and a sessi
   expect(owner.awaited.size).toBe(0);
 });
 
-test('a peer of whom nothing comes is told of while it is still waited for, once', () => {
+test('a silent peer is reported once while the session waits for it', () => {
   const told: string[] = [];
   const listener = {
     connected: () => undefined,

@@ -56,6 +56,6 @@ test.each(['a:b', '[::1]:0', '[::1', 'host:70000', ''])('%j is no server', async
   await expect(publicAddress(server)).rejects.toThrow(`the STUN server '${server}' is not <host>[:<port>]`);
 });
 
-test('a name that nobody has is told', async () => {
+test('an unresolvable name is reported', async () => {
   await expect(publicAddress('nobody.invalid:3478')).rejects.toThrow('the STUN server nobody.invalid:3478 is not found');
 });

@@ -21,7 +21,7 @@ const NOTHING: TransportCounters = {
   turnedAway: 0,
 };
 
-test('what grew in a minute is told once, and what went wrong as a warning', () => {
+test('growth in a minute is reported once, and faults as a warning', () => {
   const report = new TransportReport();
   const counters = { ...NOTHING };
   let reads = 0;

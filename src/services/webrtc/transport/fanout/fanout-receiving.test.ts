@@ -179,7 +179,7 @@ describe.each(FANOUT_KINDS)('%s', (kind) => {
     expect(peer.again[0]?.payload.length).toBe(100);
   });
 
-  test.runIf(kind === 'native, batched')('what comes over TCP faster than it is read is dropped and counted', async () => {
+  test.runIf(kind === 'native, batched')('packets over TCP beyond the reader’s pace are dropped and counted', async () => {
     const { fanout, viewer } = await bench.start(kind, SrtpProfile.AES128_CM_SHA1_80);
     // Detecting the forgery takes several times as long as passing the packet on.
     const forged = Buffer.alloc(65_000, 0x80);

@@ -184,7 +184,7 @@ describe.each(FANOUT_KINDS)('%s', (kind) => {
     }
   });
 
-  test.runIf(kind === 'script')('what a full port does not take is dropped and counted, not held', async () => {
+  test.runIf(kind === 'script')('packets that a full port does not take are dropped and counted, not held', async () => {
     const { fanout, peer, source, socket, viewer } = await start();
     fanout.play(viewer, 0, source);
     fanout.push(source, frame(0, true, [10]));
