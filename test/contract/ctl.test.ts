@@ -140,6 +140,7 @@ describe('lists', () => {
     expect(await ctl('log-level loud')).toMatchObject({ code: 1, err: expect.stringContaining('level') });
     expect((await ctl('queues')).code).toBe(0);
     expect((await ctl('codecs')).out).toMatch(/^MODULE +MEDIUM /);
+    expect(await ctl('srt')).toEqual({ code: 0, out: 'no SRT ports\n', err: '' });
     expect((await ctl('call GET /metrics')).out).toContain('# TYPE millrace_');
     expect(JSON.parse((await ctl('call get /v1/vhosts')).out)).toMatchObject({ response: ['default'], statusCode: 200 });
   });

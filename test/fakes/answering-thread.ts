@@ -26,6 +26,8 @@ class TestView implements DeliveryView {
   readonly asked: string[] = [];
   /** How long the requests for `later` had waited before, ms. */
   readonly heldFor: number[] = [];
+  /** Sessions of these requests. */
+  readonly heldBy: string[] = [];
   readonly #context: ViewContext;
   readonly #waiting = new Set<() => void>();
   #pieces: readonly string[] = ['first ', '\n', '.'];
@@ -44,8 +46,11 @@ class TestView implements DeliveryView {
       exchange.respondTailored(200, [], BEGINNING, `?session=${this.#context.createSession(exchange)?.token}`);
     else {
       this.asked.push(exchange.file);
-      if (exchange.file === 'later') this.heldFor.push(exchange.heldFor);
       const session = this.#context.session(exchange);
+      if (exchange.file === 'later') {
+        this.heldFor.push(exchange.heldFor);
+        this.heldBy.push(session?.token ?? '');
+      }
       const spans = FILES[exchange.file];
       if (session === null) exchange.respond(401, [], []);
       else if (exchange.file === 'later' && this.#pieces.length > 0) this.#hold(exchange, session.token);
@@ -173,6 +178,11 @@ export class AnsweringThread {
   /** How long the requests for `later` had waited before JavaScript got them, ms. */
   get heldFor(): readonly number[] {
     return this.#views.flatMap((view) => view.heldFor);
+  }
+
+  /** Sessions of the requests for `later` that JavaScript got. */
+  get heldBy(): readonly string[] {
+    return this.#views.flatMap((view) => view.heldBy);
   }
 
   /** The newest report. */
