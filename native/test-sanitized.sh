@@ -50,7 +50,7 @@ if [ "$mode" = leaks ]; then
   fi
   exit 0
 fi
-LD_PRELOAD="$preload" "${run[@]}" node node_modules/vitest/vitest.mjs run --project unit --pool forks --no-file-parallelism \
+LD_PRELOAD="$preload" "${run[@]}" node node_modules/vitest/vitest.mjs run --project 'unit*' --pool forks --no-file-parallelism \
   src/services/webrtc src/wire/srtp src/native src/delivery/http src/delivery/thread/hot-files.test.ts src/delivery/thread/answer-cache.test.ts src/delivery/thread/kept-answers.test.ts src/delivery/thread/held-requests.test.ts test/fuzz/fanout.test.ts test/fuzz/secure.test.ts test/fuzz/answers.test.ts
 
 # Viewers and attackers run without a sanitizer; LIVE_SECONDS of hostile bytes.
