@@ -39,7 +39,7 @@ describe('parseEventRules', () => {
     expect([name, object]).toEqual(['onUserDataEvent', AmfObject.of({ time: String(NOW), who: AmfObject.of({ name: 'me' }) })]);
   });
 
-  it('passes over what is not enabled', () => {
+  it('skips events that are not enabled', () => {
     expect(parseEventRules('<EventInfo><Event><Enable>false</Enable></Event><Event/></EventInfo>', 'e.xml')).toEqual([]);
   });
 

@@ -96,7 +96,7 @@ async function sender(type: 'udp4' | 'udp6', address: string, local: string): Pr
   return (port, group) => socket.send(Buffer.alloc(188, 0x47), port, group);
 }
 
-it.each(['127.0.0.1', '0.0.0.0'])('takes a multicast group from the sources it names and from nobody else, bound to %s', async (host) => {
+it.each(['127.0.0.1', '0.0.0.0'])('accepts a multicast group only from the sources that the setting names, bound to %s', async (host) => {
   const gate = new FakeIngestGate();
   const group = '232.77.7.7';
   const multicast = ['127.0.0.2', '127.0.0.3'].map((source) => ({ group, source, interface: '127.0.0.1' }));
@@ -196,7 +196,7 @@ it.each(['udp', 'tcp'] as const)('writes an address of IPv6 in brackets over %s'
   expect(request.client).toBe('::1');
 });
 
-it('goes on with a restarted encoder after a second, and with one of another address later, which the log warns of', () => {
+it('continues the stream of a restarted encoder after a second, and of another address later with a warning', () => {
   const gate = new FakeIngestGate();
   const logger = new RecordingLogger();
   const clock = new ManualClock();
@@ -225,7 +225,7 @@ it('goes on with a restarted encoder after a second, and with one of another add
   ]);
 });
 
-it('hears nobody but the senders that are named, who need not wait for others', () => {
+it('accepts only the named senders, and accepts them without a waiting time', () => {
   const gate = new FakeIngestGate();
   const logger = new RecordingLogger();
   const refusals = new RefusalLog(logger);
@@ -272,7 +272,7 @@ it('opens nothing for garbage, and closes a sender that says nothing useful', as
   expect(source.publishing).toBe(false);
 });
 
-it.each(['checkStart', 'end'] as const)('a fault of ours in %s ends the stream, and the port goes on', async (method) => {
+it.each(['checkStart', 'end'] as const)('an internal fault in %s ends the stream, and the port stays open', async (method) => {
   const gate = new FakeIngestGate();
   const { port, provider, logger } = await listen(gate, { timeouts: { unpublishedSilence: 100, retry: 0 } });
   const failing = vi.spyOn(TransportFeed.prototype, method).mockImplementationOnce(() => {
@@ -293,7 +293,7 @@ it.each(['checkStart', 'end'] as const)('a fault of ours in %s ends the stream, 
   await gate.stream(1);
 });
 
-it('ends the stream of a sender that shows a fault of ours, and goes on', async () => {
+it('ends the stream when a packet causes an internal fault, and accepts the next stream', async () => {
   const gate = new FakeIngestGate();
   gate.fault = new TypeError('made up');
   const { port, logger } = await listen(gate, { timeouts: { retry: 0 } });
@@ -307,7 +307,7 @@ it('ends the stream of a sender that shows a fault of ours, and goes on', async 
   await next.until(({ packets }) => packets.length > 5);
 });
 
-it('tells once that nobody takes a port', async () => {
+it('warns once about a port that no stream is mapped to', async () => {
   const gate = new FakeIngestGate();
   const { port, provider, logger } = await listen(gate, { route: () => null, timeouts: { retry: 0 } });
   const sender = createSocket('udp4');

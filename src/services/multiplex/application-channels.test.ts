@@ -24,7 +24,7 @@ describe('the files of multiplex channels', () => {
     expect(existsSync(join(folder, 'app', 'dropped.mux'))).toBe(false);
   });
 
-  it('leave a channel alone that says the same, and make it anew when it says something else', async () => {
+  it('keep a channel when they are rewritten unchanged, and replace it when its definition changes', async () => {
     const { app, of, channel, folder, logger } = await setUp();
     await of(app).save(ladder('ch', 'one'));
     const before = channel('ch');

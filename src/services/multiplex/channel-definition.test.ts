@@ -187,7 +187,7 @@ describe('the file of a channel', () => {
     expect(() => parseMuxFile(xml, 'ch.mux')).toThrow(message);
   });
 
-  it('says what the API said, whatever that is', () => {
+  it('reads back as the definition that the API accepted, for arbitrary definitions', () => {
     // XML trims, and cannot hold control characters.
     const label = fc.string({ unit: 'grapheme', maxLength: 12 }).map((text) => text.replaceAll(/[\p{C}\s]/gu, ''));
     const word = label.filter((text) => text !== '');
@@ -237,7 +237,7 @@ describe('the file of a channel', () => {
   });
 });
 
-describe('what is told of a channel', () => {
+describe('the description of a channel', () => {
   const told = (definition: ChannelDefinition, state: 'Playing' | 'Pulling') =>
     multiplexChannelInformation({ definition, state, pullingMessage: 'waits' });
 

@@ -23,7 +23,7 @@ describe('the time of a channel', () => {
     expect(sources[1]?.offset(AUDIO)).toBe(0.4 * 44_100);
   });
 
-  it('begins with what is known best of a clock, and goes on with what it says when it moves', () => {
+  it("starts with the best estimate of a source's clock, and follows its start time when that changes", () => {
     const { streams, offsets } = setUp(1000, 1000);
     Object.assign(streams[1] ?? {}, { estimatedStart: () => 400 });
     expect(offsets()).toEqual([0, -0.6 * SECOND]);
@@ -33,7 +33,7 @@ describe('the time of a channel', () => {
     expect(offsets()).toEqual([0, 1.5 * SECOND]);
   });
 
-  it('moves a source whose clock moves, and nobody else', () => {
+  it('moves only the source whose clock changes', () => {
     const { streams, offsets } = setUp(1000, 1000);
     offsets();
     Object.assign(streams[1] ?? {}, { startedAt: 4000 });
@@ -52,7 +52,7 @@ describe('the time of a channel', () => {
     expect(offsets()).toEqual([SECOND, 0]);
   });
 
-  it('makes no hole of a pause of the only source, and aligns another one to what it is then', () => {
+  it('keeps the offset of a single source whose clock jumps, and aligns another source to the new clock', () => {
     const { time, streams, sources, offsets } = setUp(1000);
     offsets();
     Object.assign(streams[0] ?? {}, { startedAt: 6000 });
@@ -71,7 +71,7 @@ describe('the time of a channel', () => {
     expect(first?.offset(MPEG_90K)).toBe(0);
   });
 
-  it('keeps sources as far apart as their clocks are, whatever moves', () => {
+  it('keeps the offsets of sources as far apart as their clocks, through arbitrary clock changes', () => {
     const moves = fc.array(fc.record({ which: fc.nat(2), by: fc.integer({ min: -20_000, max: 20_000 }) }), { maxLength: 30 });
     fc.assert(
       fc.property(moves, (list) => {

@@ -53,7 +53,7 @@ describe('multiplex channels', () => {
     expect([ch.onAir, [ch.state, ch.pullingMessage], app.stream('ch')]).toEqual([false, elsewhere, undefined]);
   });
 
-  it('are None before anybody has looked', async () => {
+  it('have the state None before their first look for sources', async () => {
     const { app, orchestrator } = await setUp();
     const find = () => orchestrator.application('default', 'app')?.outbound('x');
     const options = {
@@ -97,7 +97,7 @@ describe('multiplex channels', () => {
     expect(ch.state).toBe('Playing');
   });
 
-  it('take the mapped tracks alone, under their new names and with what the map says of them', async () => {
+  it('take only the mapped tracks, with their new names and attributes', async () => {
     const { app, of, encoder, stream } = await setUp();
     const one = encoder('one', [videoTrack({ language: 'de' }), audioTrack({ language: 'fr', characteristics: 'public.easy-to-read' })]);
     await one.frame();
@@ -187,7 +187,7 @@ describe('multiplex channels', () => {
     for (const [index, time] of times('one_video').entries()) expect(times('two_video')[index]).toBeCloseTo(time + 0.1, 3);
   });
 
-  it('go on with the tracks of the other sources when one has gone, and with its own when it is back', async () => {
+  it('continue with the tracks of the other sources when a source ends, and with its tracks when it returns', async () => {
     const { app, of, clock, channel, encoder, stream } = await setUp();
     const one = encoder('one');
     const two = encoder('two');
@@ -221,7 +221,7 @@ describe('multiplex channels', () => {
     clock.advance(0);
   });
 
-  it('end with their last source, and begin anew when all are back', async () => {
+  it('end with their last source, and restart when all sources are back', async () => {
     const { app, of, channel, encoder, stream } = await setUp();
     const one = encoder('one');
     await one.frame();
@@ -318,7 +318,7 @@ describe('multiplex channels', () => {
     expect(stream('app/ch').closed).toBe(false);
   });
 
-  it('go on with a source that is back though another one came back without its tracks, and say so once', async () => {
+  it('continue with a source that returned although another returned without its tracks, and log that once', async () => {
     const { app, of, channel, encoder, stream, logger } = await setUp();
     const [one, ...others] = ['one', 'two', 'three', 'four'].map((name) => encoder(name));
     if (one === undefined) throw new Error('no encoder');
@@ -350,7 +350,7 @@ describe('multiplex channels', () => {
     expect([app.outbound('two')?.tapped, app.outbound('three')?.tapped]).toEqual([false, true]);
   });
 
-  it('leave out tracks that are not there, and take those that come later', async () => {
+  it('leave out missing tracks, and add them when they appear later', async () => {
     const { app, of, encoder, stream, logger } = await setUp();
     const one = encoder('one', [videoTrack()]);
     await one.frame();
@@ -417,7 +417,7 @@ describe('multiplex channels', () => {
     expect(app.stream('ch')).toBeDefined();
   });
 
-  it('wait while somebody else has their name', async () => {
+  it('wait while another stream has their name', async () => {
     const { app, of, channel, encoder } = await setUp();
     const [one, squatter] = [encoder('one'), encoder('ch')];
     await one.frame();
@@ -433,7 +433,7 @@ describe('multiplex channels', () => {
     expect(app.stream('ch')?.sourceType).toBe('Multiplex');
   });
 
-  it('come back when their stream is deleted, and go with their application', async () => {
+  it('restart after a deletion of their stream, and stop with their application', async () => {
     const { app, of, channels, channel, encoder, orchestrator } = await setUp();
     const one = encoder('one');
     await one.frame();

@@ -91,7 +91,7 @@ it('takes the next source when the first has gone, ends its breaks, and takes th
   ).toEqual(['ID3 one']);
 });
 
-it('leaves the end of a break to its source, whose end is told once', async () => {
+it('passes the end of a break on once, when the source ends it', async () => {
   const { app, one, two, cues } = await onAir();
   inject(app, 'one', EventFormat.CUE, buildCue({ type: 'out', duration: 500, elapsed: 0 }));
   await one.run(30, [two]);
@@ -100,7 +100,7 @@ it('leaves the end of a break to its source, whose end is told once', async () =
   expect(Math.abs(back - out - 500)).toBeLessThanOrEqual(100);
 });
 
-it('knows nothing of the breaks of the stream before', async () => {
+it('starts a new stream without the break of the previous stream', async () => {
   const { app, of, one, two, cues } = await onAir();
   inject(app, 'one', EventFormat.CUE, buildCue({ type: 'out', duration: 60_000, elapsed: 0 }));
   await one.run(2, [two]);

@@ -99,7 +99,7 @@ function playOn(packets: readonly Packet[]): void {
 }
 
 describe('an edge that numbers as its origin does', () => {
-  test('is the first for whom anything is held', async () => {
+  test('makes the origin hold packets, starting with the first such edge', async () => {
     const packets = media(6);
     const half = packets.findIndex(({ track, dts }) => track === VIDEO && dts >= 2.5 * 90_000);
     playOn(packets.slice(0, half));
@@ -112,7 +112,7 @@ describe('an edge that numbers as its origin does', () => {
     expect(served.held).toBeGreaterThan(30);
   });
 
-  test('gets the segment before the present one at once, with what is known by now, and goes on without a break', async () => {
+  test('gets the previous segment at once, then continues without a gap', async () => {
     const packets = media(6);
     await another(packets.slice(0, 10));
     const half = packets.findIndex(({ track, dts }) => track === VIDEO && dts >= 3.5 * 90_000);
@@ -133,7 +133,7 @@ describe('an edge that numbers as its origin does', () => {
     expect(Math.abs((sound[0] ?? 0) - 2 * 48_000)).toBeLessThanOrEqual(512);
   });
 
-  test('one that cannot have them begins with the next segment', async () => {
+  test('starts at the next segment when the held segment is too large', async () => {
     const packets = media(4);
     await another(packets.slice(0, 1));
     const half = packets.findIndex(({ track, dts }) => track === VIDEO && dts >= 1.5 * 90_000);
@@ -151,7 +151,7 @@ describe('an edge that numbers as its origin does', () => {
     expect(sink.signs).toBeGreaterThan(0);
   });
 
-  test('one that serves something else of the stream is told nothing of segments', async () => {
+  test('an edge that does not package LL-HLS gets no marks', async () => {
     const packets = media(4);
     playOn(packets.slice(0, 100));
     const sink = await pull(false);
@@ -161,8 +161,8 @@ describe('an edge that numbers as its origin does', () => {
   });
 });
 
-describe('what is held for edges', () => {
-  test('are two segments, whatever a stream lasts', () => {
+describe('packets held for edges', () => {
+  test('span two segments of a stream of any length', () => {
     const backlog = new MarkBacklog();
     play(
       media(20),

@@ -62,7 +62,7 @@ test('an edge that knows the key of the origin plays', async () => {
   expect(served.sessions).toBe(1);
 });
 
-test('one without a key, and one with another key, are told so, and nothing is looked for', async () => {
+test('an edge without the key or with a wrong key is refused with the reason, before any look-up', async () => {
   const { port, logger, lookUps, served } = await origin(KEY);
   await expect(pull(port)).rejects.toThrow('the origin asks for a key (Bind/Providers/OVT/SecretKey)');
   await expect(pull(port, 'a key of somebody else', 'nowhere')).rejects.toThrow('401 The key is another one than that of this server');
@@ -78,7 +78,7 @@ test('an edge with a key plays from origins that ask for none', async () => {
   expect((await pull(port, KEY)).tracks).toHaveLength(1);
 });
 
-test('the key itself never crosses, and a proof is good for one request of one connection', async () => {
+test('the key is never transmitted, and a proof is valid for one request of one connection', async () => {
   const challenge = newChallenge();
   const described = { id: 2, command: 'describe', target: 'ovt://h/app/live' };
   const proof = proofOf(KEY, challenge, described);

@@ -31,7 +31,7 @@ describe('limits', () => {
     await until(() => origin.publisher.connections === 1);
   });
 
-  test('an edge that takes nothing of a stream so thin that it never piles up is sent away', async () => {
+  test('an edge that reads nothing is disconnected, even from a stream with a low bitrate', async () => {
     await listen();
     const { served } = serve();
     const lazy = new RawEdge();
@@ -74,7 +74,7 @@ describe('limits', () => {
     expect(origin.publisher.refused).toBe(1);
   });
 
-  test('an edge more than the application may have hears why, and may have the place of one that leaves', async () => {
+  test('an edge beyond MaxConnection is refused with the reason, and admitted after another edge leaves', async () => {
     await listen();
     const { stream, served } = serve();
     stream.maxViewers = 1;
@@ -86,7 +86,7 @@ describe('limits', () => {
     await pull();
   });
 
-  test('an address that has its share of connections gets no more, and the others do', async () => {
+  test('an address at its share of connections is refused, other addresses are admitted', async () => {
     const refusals = new RefusalLog(origin.logger);
     closing.push(() => refusals.close());
     await listen({ limiter: new ConnectionLimiter({ what: 'OVT edges', shares: new AddressShares({ perAddress: 1 }), refusals }) });

@@ -46,7 +46,7 @@ describe('events', () => {
     { format: 'conclusion', target: 'all' },
   ];
 
-  test('cross with their time and what they are for, but for SEI, which is in the frames', async () => {
+  test('are relayed with their time, purpose and target, except for SEI, which is part of the frames', async () => {
     await listen();
     const { served } = serve();
     const { sink } = await pull();
@@ -144,7 +144,7 @@ describe('a relayed stream', () => {
     await expect(pull()).rejects.toThrow('404');
   });
 
-  test('is a session with a name and bytes of its own, which can be sent away', async () => {
+  test('is a session per edge with an id and a byte count, and can be disconnected', async () => {
     await listen();
     const { stream, served } = serve();
     const [one, two] = [await pull(), await pull()];
@@ -175,7 +175,7 @@ describe('a relayed stream', () => {
     await until(() => stream.viewers === 0 && origin.publisher.connections === 0);
   });
 
-  test('leaves out what it cannot lay out', async () => {
+  test('leaves out and counts packets that it cannot serialize', async () => {
     await listen();
     const { served } = serve();
     const { sink } = await pull();
@@ -260,7 +260,7 @@ describe('requests', () => {
     served.close(GONE);
   });
 
-  test('a fault of ours ends the connection that showed it, and no other', async () => {
+  test('an internal fault closes only the connection that caused it', async () => {
     await listen();
     const { served } = serve();
     let fault: Error | null = null;
@@ -277,7 +277,7 @@ describe('requests', () => {
     expect(served.sessions).toBe(1);
   });
 
-  test('a message that is no request is told so', async () => {
+  test('a malformed request is answered with 404', async () => {
     await listen();
     const edge = new RawEdge();
     const bytes = serializeRequest({ id: 1, command: 'play', target: 'x' }, 0);
@@ -356,7 +356,7 @@ test('looks for a stream that is not there, and serves it when it has come', asy
 });
 
 describe('a real OvenMediaEngine as the edge', () => {
-  test('gets what it asks for, byte for byte as it asks', async () => {
+  test('gets answers with the ids of its requests, and media of each track', async () => {
     await listen();
     const { stream, served } = serve();
     const edge = new RawEdge();
@@ -372,7 +372,7 @@ describe('a real OvenMediaEngine as the edge', () => {
     expect(stream.viewers).toBe(0);
   });
 
-  test('is told of no playlist that publishers here made: it makes its own of what it can serve', async () => {
+  test('gets only configured playlists, and makes its default playlists itself', async () => {
     await listen();
     const { stream } = serve();
     stream.playlists = [ABR, { ...ABR, fileName: 'llhls', publisherDefault: true }];
@@ -413,7 +413,7 @@ describe('a real OvenMediaEngine as the edge', () => {
   });
 });
 
-test('tells the directory of streams when edges can fetch them and when they have ended, but not of those of another server', async () => {
+test('registers a stream in the directory when edges can fetch it, removes it at its end, and never registers a relayed stream', async () => {
   const told: string[] = [];
   const directory = {
     add: ({ name }: { name: string }): void => void told.push(`+${name}`),

@@ -76,7 +76,7 @@ function adts(size: number): Buffer {
 }
 
 describe('OvtPullSource', () => {
-  test('describes, plays and stops, and tells nobody the password', async () => {
+  test('sends describe, play and stop without the password of the URL', async () => {
     const origin = await serve();
     const { session } = await open(origin);
     session.close();
@@ -92,7 +92,7 @@ describe('OvtPullSource', () => {
     ]);
   });
 
-  test('announces what the origin describes', async () => {
+  test('announces the tracks that the origin describes', async () => {
     const { sink } = await open(await serve());
     expect(sink.tracks).toMatchObject([
       [
@@ -102,7 +102,7 @@ describe('OvtPullSource', () => {
     ]);
   });
 
-  test('tracks of other codecs are left out and named; playlists keep what comes across', async () => {
+  test('tracks of other codecs are left out with a warning, and playlists keep the remaining renditions', async () => {
     const tracks = [
       VIDEO,
       AUDIO,
@@ -158,7 +158,7 @@ describe('OvtPullSource', () => {
     expect(sink.tracks[0]).toMatchObject([{ id: 5, ...expected }]);
   });
 
-  test('frames begin with a keyframe, and what is not told is left to the router', async () => {
+  test('frames start with a keyframe, and an absent keyframe flag is passed on as unknown', async () => {
     const origin = await serve();
     const { sink } = await open(origin);
     const picture = { trackId: 0, format: 1, data: ANNEXB.openGop };
@@ -220,7 +220,7 @@ describe('OvtPullSource', () => {
       () => ({ id: 0, command: 'unknown', code: 500, message: 'Server Internals Error' }),
       "'unknown' 500 Server Internals Error",
     ],
-  ])('%s is told', async (_name, script, message) => {
+  ])('an attempt fails with a reason: %s', async (_name, script, message) => {
     const origin = await serve(script);
     await expect(open(origin)).rejects.toThrow(message);
     await origin.until(({ ended }) => ended === 1);
@@ -232,7 +232,7 @@ describe('OvtPullSource', () => {
     await origin.until(({ ended }) => ended === 1);
   });
 
-  test('what cannot be reached or is no URL is told', async () => {
+  test('an unreachable origin or an invalid URL fails with a reason', async () => {
     const origin = await serve();
     const { port } = origin;
     await origin.stop();
@@ -268,7 +268,7 @@ describe('OvtPullSource', () => {
     expect(sink.reason).toMatchObject(reason);
   });
 
-  test('a fault of ours is told whole in the log, and not to whoever asks for the reason', async () => {
+  test('an internal fault is logged in full, and ends the session as "internal error" only', async () => {
     const origin = await serve();
     const { sink, logger } = await open(origin);
     sink.push = () => {
@@ -280,7 +280,7 @@ describe('OvtPullSource', () => {
     expect(logger.lines.find(({ level }) => level === 'error')?.fields['err']).toBeInstanceOf(TypeError);
   });
 
-  test('a paused session reads no more until it is resumed', async () => {
+  test('a paused session reads nothing until it is resumed', async () => {
     const origin = await serve();
     const { sink, session } = await open(origin);
     session.pause?.();
@@ -296,7 +296,7 @@ describe('OvtPullSource', () => {
   });
 });
 
-describe('what a real OvenMediaEngine sent', () => {
+describe('recorded packets of a real OvenMediaEngine', () => {
   test('becomes the tracks, playlists and frames of a ladder', async () => {
     const origin = await serve(replay(recordedOvt('origin-ladder')));
     const { sink, session, logger } = await open(origin);

@@ -45,7 +45,7 @@ async function pull(url: string, ca?: string) {
   return sink;
 }
 
-test('an edge that trusts the certificate of the origin plays, and is told of the end', async () => {
+test('an edge that trusts the certificate of the origin plays, and learns that the stream ended', async () => {
   const { port, publisher, served } = await origin();
   const sink = await pull(`ovts://localhost:${port}/app/live`, IDENTITY.cert);
   expect(served.sessions).toBe(1);

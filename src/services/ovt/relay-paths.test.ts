@@ -98,7 +98,7 @@ async function ring(size: number): Promise<Node[]> {
 }
 
 describe('streams between servers', () => {
-  test.each([1, 2, 3, 5])('a ring of %d that nobody feeds ends at once, and everybody is told why', async (size) => {
+  test.each([1, 2, 3, 5])('a ring of %d servers without a publisher ends at once, and each server logs the reason', async (size) => {
     const made = await ring(size);
     const began = performance.now();
     expect(await made[0]?.find()).toBe(false);
@@ -109,7 +109,7 @@ describe('streams between servers', () => {
     expect(refusals[0]?.message).toContain(`this server asks for it itself, through ${size} servers`);
   });
 
-  test('a server does not fall back to one that has the stream from it', async () => {
+  test('a server does not fall back to a server that relays the stream from it', async () => {
     const [first, second] = await ring(2);
     first?.serve();
     await second?.pull();
@@ -125,7 +125,7 @@ describe('streams between servers', () => {
     await expect(second?.pull()).rejects.toThrow(CIRCLE);
   });
 
-  test.each([1, 2])('a stream may come back as another one, through %d servers', async (size) => {
+  test.each([1, 2])('a stream can be pulled back under another name through %d servers', async (size) => {
     const made = await ring(size);
     made[0]?.serve();
     if (size === 2) {
@@ -143,7 +143,7 @@ describe('streams between servers', () => {
     await expect(second?.pull()).resolves.toBeDefined();
   });
 
-  test('a stream passes sixteen servers and no more, and lists of nonsense are read as far as they make sense', () => {
+  test('a path has at most 16 servers, and malformed entries of a path are skipped', () => {
     const paths = new RelayPaths();
     const others = Array.from({ length: 16 }, (_, index) => `node${index}`);
     expect(paths.circleOf(ADDRESS, others)).toBeNull();

@@ -172,7 +172,7 @@ describe('RTMP', () => {
     expect(attempt.destination.sentBytes).toBeGreaterThan(stream.packets.reduce((sum, { data }) => sum + data.length, 0));
   });
 
-  test('brings AMF events as script data, of which a receiver makes what its rules say', async () => {
+  test('sends AMF events as script data, to which a receiver applies its event rules', async () => {
     const { gate, url } = await provider();
     const hLSID3v2 = { eventType: 'audio', frameType: 'TXXX', info: 'text', data: '${TriggerValue}!' };
     gate.settings = { eventGenerator: { event: [{ trigger: 'AMFDataMessage.onTextData.text', hLSID3v2 }] } };
@@ -250,7 +250,7 @@ describe('RTMP', () => {
     expect(await new Attempt({ url }).failed.promise).toMatchObject({ code: expect.stringMatching(/refused|lost/) });
   });
 
-  test('does not trust a certificate that nobody vouches for', async () => {
+  test('refuses a self-signed certificate', async () => {
     const { gate, url } = await provider({ tls: [{ hostNames: ['localhost'], ...selfSigned('localhost') }] });
     const failure = await new Attempt({ url: url.replace('rtmp://127.0.0.1', 'rtmps://localhost') }).failed.promise;
     expect(failure).toMatchObject({ code: 'unreachable', message: expect.stringMatching(/self.signed/) });
@@ -292,7 +292,7 @@ describe('a receiver that', () => {
     expect(await new Attempt({ url }).failed.promise).toMatchObject({ code: 'lost' });
   });
 
-  test('takes no more', async () => {
+  test('stops reading', async () => {
     const { url } = await scripted(accept, (socket) => socket.pause());
     const attempt = new Attempt({ url }, [VIDEO], { connection: 5000, send: 150 });
     await attempt.opened.promise;
@@ -352,7 +352,7 @@ describe('MPEG-TS', () => {
     expect(() => new Attempt({ protocol, url })).toThrow(message);
   });
 
-  test.each(['udp', 'tcp', 'srt'] as const)('%s: a host that has no address is told', async (scheme) => {
+  test.each(['udp', 'tcp', 'srt'] as const)('%s: a host name that does not resolve fails with a reason', async (scheme) => {
     const protocol = scheme === 'srt' ? 'srt' : 'mpegts';
     // Too long for a name, so no resolver is asked.
     const host = 'a'.repeat(300);
@@ -383,7 +383,7 @@ describe('MPEG-TS', () => {
     expect(bytes).toBeGreaterThan(3_000_000);
   });
 
-  test('begins at 0 whatever the time of the stream, audio and video together', async () => {
+  test('starts at time 0 for any timestamps of the stream, with audio and video aligned', async () => {
     const received: Buffer[] = [];
     const port = await listen((socket) => socket.on('data', (data: Buffer) => received.push(data)));
     const attempt = new Attempt({ protocol: 'mpegts', url: `tcp://127.0.0.1:${port}` });
@@ -405,7 +405,7 @@ describe('MPEG-TS', () => {
     expect(audio?.pes.map(({ pts }) => pts - offset)).toEqual(sound.map(({ pts }) => Math.round((pts * 90) / 48) - base));
   });
 
-  test('SRT: a listener that is not there is told', async () => {
+  test('SRT: an absent listener fails with a reason', async () => {
     const attempt = new Attempt({ protocol: 'srt', url: 'srt://127.0.0.1:9' }, [VIDEO], { connection: 300, send: 2000 });
     expect((await attempt.failed.promise).message).toMatch(/300 ms/);
   });

@@ -20,7 +20,7 @@ test('entries become tasks of the streams they name, with macros replaced', () =
   expect(pushRequestsFor(parsePushMap(FULL, 'map.xml'), { ...stream, name: 'other' }, () => 'id')).toEqual([]);
 });
 
-test('entries that are not enabled are left out, whatever is in them', () => {
+test('disabled entries are skipped, even with invalid contents', () => {
   expect(parsePushMap(entry('<Enable>false</Enable><Protocol>x</Protocol>'), 'map.xml')).toEqual([]);
   expect(parsePushMap(entry(''), 'map.xml')).toEqual([]);
 });

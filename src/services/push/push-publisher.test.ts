@@ -83,7 +83,7 @@ test('a task that another node pushes waits for its turn', async () => {
   await expect.poll(states).toEqual(['p pushing']);
 });
 
-test('tasks begin with their stream and wait again when it ends, whichever was first', async () => {
+test('tasks start with their stream and wait again at its end, in either order of creation', async () => {
   await publisher.startPush(OWNER, wish('before'));
   const attached = publisher.attach(new FakeStream(), SETTINGS);
   expect(await publisher.startPush(OWNER, wish('between'))).toMatchObject({ state: 'ready' });
@@ -128,7 +128,7 @@ test('a bug in one task is no trouble of the others', async () => {
   attached.close({ code: 'peer-left', detail: '' });
 });
 
-test('tasks and their totals survive a restart; stopped ones do not come back', async () => {
+test('tasks and their totals survive a restart; stopped tasks are removed', async () => {
   await publisher.startPush(OWNER, wish('kept'));
   await publisher.startPush(OWNER, wish('stopped'));
   expect(await publisher.stopPush(OWNER, 'stopped')).toBe(true);
@@ -152,7 +152,7 @@ test('an id is taken once for each application, also by two who ask at the same 
   await publisher.startPush({ ...OWNER, app: 'other' }, wish('id'));
 });
 
-test('an application has no more tasks than it may', async () => {
+test('an application refuses tasks beyond its limit', async () => {
   await Promise.all(Array.from({ length: MAX_TASKS }, (_, index) => publisher.startPush(OWNER, wish(`${index}`))));
   await expect(publisher.startPush(OWNER, wish('more'))).rejects.toMatchObject({ code: 'too-many' });
 });
@@ -204,7 +204,7 @@ test('a map starts pushes of the streams it names, and they vanish with them', a
   expect(readdirSync(join(folder, 'pushes'))).toEqual([]);
 });
 
-test('a map that is read late tells how many packets its pushes begin without', async () => {
+test('a map that is read late logs how many packets its pushes have missed', async () => {
   const path = join(folder, 'map.xml');
   writeFileSync(path, '<PushInfo></PushInfo>');
   const attached = publisher.attach(new FakeStream(), { ...SETTINGS, streamMap: { enable: true, path } });
@@ -214,7 +214,7 @@ test('a map that is read late tells how many packets its pushes begin without', 
   expect((await logger.line('push map was read late: its tasks begin without 600 packets')).level).toBe('warn');
 });
 
-test('a map that cannot be used is told', async () => {
+test('an unusable map is logged as an error', async () => {
   const path = join(folder, 'none.xml');
   publisher.attach(new FakeStream(), { ...SETTINGS, streamMap: { enable: true, path } });
   await expect
@@ -222,7 +222,7 @@ test('a map that cannot be used is told', async () => {
     .toBe(true);
 });
 
-test('a push by SRT is told of in figures and in the log while it lasts', async () => {
+test('a running SRT push reports its counters in statistics and in the log', async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
   onTestFinished(() => void vi.useRealTimers());
   const receiver = new SrtProvider({

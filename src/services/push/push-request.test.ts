@@ -50,7 +50,7 @@ test('logs name the receiver and no secret', () => {
   expect(receiverOf('rtmp://h:1/app/key')).toBe('rtmp://h:1');
 });
 
-test('what the state folder holds is looked at as closely as what a client sends', () => {
+test('a request stored in the state folder is validated like a request of a client', () => {
   const good = { id: 'a', streamName: 's', trackIds: [1], variantNames: ['v'], protocol: 'rtmp', url: 'rtmp://h/app', streamKey: '' };
   expect(storedPushRequest(good)).toEqual({ ...good, isConfig: false });
   for (const bad of [

@@ -136,7 +136,7 @@ describe('a push task', () => {
     expect(over).toBe(1);
   });
 
-  test('sends what came while it connected, from the first keyframe on, and counts it', () => {
+  test('sends and counts packets that arrived while it connected, from the first keyframe on', () => {
     const push = task();
     push.begin(stream, TIMEOUTS);
     push.setTracks([VIDEO, AUDIO]);
@@ -173,7 +173,7 @@ describe('a push task', () => {
     expect(logger.lines.at(-1)?.fields).toMatchObject({ dropped: SEND_QUEUE_PACKETS + 1 });
   });
 
-  test('gives the receiver what is left when it ends', () => {
+  test('sends its queued packets when the stream ends', () => {
     const { push, receiver } = running();
     receiver.room = false;
     push.push(frame(0, true));
@@ -185,7 +185,7 @@ describe('a push task', () => {
     expect(stream.bytes).toBe(200);
   });
 
-  test('what a receiver echoes of the stream key is told to nobody', () => {
+  test('hides a stream key that the receiver echoes', () => {
     const requests: Partial<PushRequest>[] = [
       { url: 'rtmp://h/app', streamKey: 'abcd-efgh' },
       { url: 'rtmp://h/app/abcd-efgh-ijkl', streamKey: '' },
@@ -211,7 +211,7 @@ describe('a push task', () => {
     expect(JSON.stringify(logger.lines)).not.toContain("'abcd'");
   });
 
-  test('calls again after a loss, ever more rarely, and begins anew when it went well for a while', () => {
+  test('reconnects after a loss with growing delays, and restarts the delays after a stable connection', () => {
     const { push, receiver } = running();
     receiver.options.events.onFailed(new PushFailure('lost', 'connection lost'));
     expect(push).toMatchObject({ state: 'error', reason: 'connection lost', totals: { sequence: 1 } });
@@ -235,7 +235,7 @@ describe('a push task', () => {
     expect(receivers).toHaveLength(before + 1);
   });
 
-  test('does not call any more when its stream has gone or it was stopped', async () => {
+  test('does not reconnect after its stream ended or after it was stopped', async () => {
     const { push, receiver } = running();
     receiver.options.events.onFailed(new PushFailure('lost', 'connection lost'));
     push.streamEnded();
@@ -266,7 +266,7 @@ describe('a push task', () => {
     expect(receivers[0]?.options.tracks.map(({ id }) => id)).toEqual([5]);
   });
 
-  test('does not try again what can never work', () => {
+  test('does not retry an unsuitable URL', () => {
     refusal = new PushFailure('unsuitable', 'the URL is no good');
     const push = task();
     push.begin(stream, TIMEOUTS);
@@ -278,7 +278,7 @@ describe('a push task', () => {
     expect(receivers).toEqual([]);
   });
 
-  test('connects anew when other tracks are to be sent, and stays when only parameters change', () => {
+  test('reconnects when the selected tracks change, and stays connected when only parameters change', () => {
     const { push } = running();
     push.setTracks([videoTrack({ width: 640 }), AUDIO]);
     expect(receivers).toHaveLength(1);
@@ -289,7 +289,7 @@ describe('a push task', () => {
     expect(stream.viewers).toBe(0);
   });
 
-  test('a failure inside one connection is told and does no harm outside of it', () => {
+  test('an internal fault in one connection is logged, and ends only that connection', () => {
     const { push, receiver } = running();
     receiver.broken = true;
     push.push(frame(0, true));
@@ -313,7 +313,7 @@ describe('a push task', () => {
     expect([push.state, vi.getTimerCount()]).toEqual(['ready', 0]);
   });
 
-  test('a bug while connecting is told too, and the receiver is called again', () => {
+  test('an internal fault while connecting is logged, and the receiver is tried again', () => {
     const { push, receiver } = running();
     refusal = new TypeError('a bug');
     receiver.options.events.onFailed(new PushFailure('lost', 'gone'));

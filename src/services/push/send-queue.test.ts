@@ -44,7 +44,7 @@ test('audio alone begins at once', () => {
   expect(all(queue)).toEqual(['1@0k']);
 });
 
-test('a full queue goes on with the next keyframe of each video, and counts what was lost', () => {
+test('a full queue resumes at the next keyframe of each video track, and counts the dropped packets', () => {
   const { queue, inner } = queueOf([VIDEO, AUDIO, OTHER]);
   for (const next of [packet(VIDEO, 0, true), packet(OTHER, 0, true), packet(VIDEO, 1, false), packet(VIDEO, 2, false)]) queue.push(next);
   queue.push(packet(VIDEO, 3, false));
@@ -68,7 +68,7 @@ test('bytes are bounded too', () => {
   expect(all(queue)).toEqual(['1@9k']);
 });
 
-test('what comes out can always be decoded: no frame before a keyframe of its track since the last loss', () => {
+test('output stays decodable: after a loss each track restarts at a keyframe', () => {
   const event = fc.oneof(fc.record({ video: fc.boolean(), keyframe: fc.boolean() }), fc.constant(null));
   fc.assert(
     fc.property(fc.array(event, { maxLength: 80 }), (events) => {

@@ -55,7 +55,7 @@ describe('tracks of a push', () => {
     expect(() => pushedTracks(wanted, tracks)).toThrow(new PushFailure('unsuitable', message));
   });
 
-  test('that are left out because of their codec are named, others are not', () => {
+  test('names only the tracks that are left out because of their codec', () => {
     const tracks = [H264, LOW, VP9, JPEG, AAC, DATA];
     expect(leftOut(wish('srt'), tracks)).toBe("track 10 'vp9': VP9");
     expect(leftOut(wish('srt', ['low']), tracks)).toBe('');

@@ -128,7 +128,7 @@ describe('a recording', () => {
     expect(bench.files().map((name) => bench.probe(name).video.length)).toEqual([100, 50]);
   });
 
-  it('waits for its stream, goes back to ready when it ends and goes on with the next', async () => {
+  it('waits for its stream, returns to ready at its end, and continues with the next stream', async () => {
     expect(await bench.record('r')).toMatchObject({ state: 'ready' });
     for (const run of [0, 1]) {
       const { attached } = bench.stream(sample.tracks);
@@ -143,7 +143,7 @@ describe('a recording', () => {
     expect(bench.probe('r_1.mp4').video).toHaveLength(150);
   });
 
-  it('lets its stream rest: what a kill may cost is reckoned with that', async () => {
+  it('has the urgency of a batch, and does not wake its stream', async () => {
     const { attached, stream } = bench.stream(sample.tracks);
     expect(attached.urgency).toBe(Urgency.NONE);
     await bench.record('a');
@@ -177,7 +177,7 @@ describe('a recording', () => {
     expect(bench.probe('x_2.mp4').video).toHaveLength(150);
   });
 
-  it('goes on in a new file when the parameters of a track change', async () => {
+  it('continues in a new file when the parameters of a track change', async () => {
     const other = encodeMedia({ seconds: 2, video: 'libx264', audio: 'aac', rate: 25, gop: 25, size: '160x90' });
     await bench.record('p');
     const { attached } = bench.stream(sample.tracks);
@@ -209,7 +209,7 @@ describe('paths', () => {
     expect(bench.tasks()).toEqual([]);
   });
 
-  it('may not leave the root through a link, also one that comes later', async () => {
+  it('may not leave the root through a link, even through a link made later', async () => {
     mkdirSync(bench.root);
     mkdirSync(join(bench.folder, 'outside'));
     symlinkSync(join(bench.folder, 'outside'), join(bench.root, 'link'));
@@ -250,7 +250,7 @@ describe('paths', () => {
     expect(readdirSync(join(bench.folder, 'state'))).toEqual(['records']);
   });
 
-  it('must lie in the allowed folders, which the refusal names', async () => {
+  it('must lie in the allowed folders, and the refusal names the setting', async () => {
     await bench.restart(new AllowedFolders([join(bench.folder, 'state/recordings')], 'Server/Storage/AllowedRoots'));
     await expect(bench.record('x')).rejects.toThrow('Server/Storage/AllowedRoots');
     bench.settings = {};

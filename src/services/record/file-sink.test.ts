@@ -60,7 +60,7 @@ describe('FileSink', () => {
     expect(readFileSync(sink.path)).toHaveLength(10);
   });
 
-  it('counts what is handed in while the disk writes', async () => {
+  it('counts data that is written to it while the disk is busy', async () => {
     const handles = await fileHandles();
     const began = Promise.withResolvers<void>();
     const first = Promise.withResolvers<void>();
@@ -86,7 +86,7 @@ describe('FileSink', () => {
     expect(readFileSync(sink.path)).toHaveLength(16);
   });
 
-  it('takes back what a full disk took of a call, and nothing of those before', async () => {
+  it('truncates a partial write on a full disk, and keeps earlier writes', async () => {
     const handles = await fileHandles();
     const { writev } = handles;
     let room = 25;
@@ -106,7 +106,7 @@ describe('FileSink', () => {
     expect(errors).toMatchObject([{ code: 'ENOSPC' }]);
   });
 
-  it('tells once why it cannot write, takes no more and never replaces a file', async () => {
+  it('reports an error once, takes no further data and never replaces a file', async () => {
     writeFileSync(join(folder, 'taken'), 'precious');
     const { sink, errors } = make('taken');
     sink.write([Buffer.from('x')]);
@@ -120,7 +120,7 @@ describe('FileSink', () => {
     expect(missing.errors).toHaveLength(1);
   });
 
-  it('does not follow a link that somebody put in its place', async () => {
+  it('does not follow a link at its path', async () => {
     symlinkSync('/dev/null', join(folder, 'link'));
     const { sink, errors } = make('link');
     sink.write([Buffer.alloc(100)]);

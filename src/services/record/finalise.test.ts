@@ -33,11 +33,11 @@ test('a file finished in a thread of its own is the same', async () => {
   expect(await finalise(there, 0)).toMatchObject({ outcome: 'already' });
 });
 
-test('what is no recording is told from the thread too', async () => {
+test('a file that is no recording is rejected with a reason from the thread', async () => {
   await expect(finalise(new URL(import.meta.url).pathname, 0)).rejects.toMatchObject({ message: expect.stringContaining('ftyp') });
 });
 
-test('what the disk refuses is told from the thread with its code', async () => {
+test('an error of the disk is rejected with its code from the thread', async () => {
   await expect(finalise(folder, 0)).rejects.toMatchObject({ code: 'EISDIR', errno: expect.any(Number) });
 });
 

@@ -84,7 +84,7 @@ function probe(path: string): Probed[] {
 }
 
 describe('a recording in MP4', () => {
-  it('plays as it lies there while it runs, every frame at its time', () => {
+  it('is playable while it is written, with every frame at its time', () => {
     const [video, audio] = probe(record('running.mp4').path);
     expect(video).toMatchObject({ type: 'video', frames: 100, first: 0, sorted: true });
     expect(video?.last).toBeCloseTo(99 / 25, 3);
@@ -173,7 +173,7 @@ describe('a recording in MP4', () => {
     );
   });
 
-  it('that was cut off shows every frame it holds, also one whose neighbours are missing', async () => {
+  it('cut off at any byte shows every frame it holds, even a frame whose neighbours are missing', async () => {
     const { path, ends } = record('reordered.mp4');
     let most = 0;
     for (const end of ends.filter((_end, index) => index % 3 === 1)) {

@@ -88,7 +88,7 @@ describe('a container', () => {
     }
   });
 
-  it('leaves out with a warning what the container cannot hold, and says when nothing is left', async () => {
+  it('leaves out unsupported tracks with a warning, and fails when no track is left', async () => {
     const av1 = encodeMedia({ seconds: 1, video: 'libaom-av1', audio: 'aac', rate: 10, gop: 10, extra: ['-cpu-used', '8'] });
     const plain = { ...videoTrack(), id: 7, publicName: 'Video_7', variantName: 'plain' };
     bench.stream([...av1.tracks, plain]);

@@ -20,7 +20,7 @@ describe('a recording that cannot go on', () => {
     expect(bench.tasks()).toHaveLength(1);
   });
 
-  it('goes on without a track that is not there, and says so', async () => {
+  it('records without a missing track, and logs a warning', async () => {
     const { attached } = bench.stream(sample.tracks);
     expect(await bench.record('e', { variantNames: ['video', 'nope'] })).toMatchObject({ state: 'recording' });
     expect(bench.logger.lines.filter(({ level }) => level === 'warn').map(({ message }) => message)).toEqual([
@@ -41,7 +41,7 @@ describe('a recording that cannot go on', () => {
     await bench.publisher.stop();
   });
 
-  it('tells why the file cannot be made; others are untouched, and the next stream tries again', async () => {
+  it('reports why its file cannot be created, leaves other recordings running, and retries with the next stream', async () => {
     mkdirSync(bench.root);
     writeFileSync(join(bench.root, 'file'), '');
     await bench.record('bad', { filePath: '/file/x.ts' });
@@ -63,7 +63,7 @@ describe('a recording that cannot go on', () => {
   });
 });
 
-it('is told why at each stream when the settings refuse its path', async () => {
+it('fails with the reason for each stream while the settings refuse its path', async () => {
   await bench.record('x');
   bench.settings = { rootPath: bench.root, filePath: '/x.webm' };
   for (let round = 0; round < 2; round += 1) {

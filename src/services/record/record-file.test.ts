@@ -32,7 +32,7 @@ class StuckDisk extends AllowedFolders {
   }
 }
 
-it('drops whole groups of frames while the disk is stuck, and goes on at a keyframe', async () => {
+it('drops whole groups of frames while the disk is stuck, and resumes at a keyframe', async () => {
   const logger = new RecordingLogger();
   const documents = new DocumentFolder({ folder: join(folder, 'notes'), kind: 'open-recording', layout: KEYED, logger });
   await documents.load();

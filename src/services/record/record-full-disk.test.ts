@@ -50,7 +50,7 @@ async function sendUntil(attached: PublisherStream, first: number, condition: ()
   }
 }
 
-it('a recording begins anew when there is room again, and keeps what it had', { timeout: 30_000 }, async () => {
+it('a recording restarts in a new file when the disk has room again, and keeps the first file', { timeout: 30_000 }, async () => {
   await bench.record('r');
   const { attached, stream } = bench.stream(sample.tracks);
   bench.send(attached, sample.packets);

@@ -36,7 +36,7 @@ function files(): Record<string, unknown>[] {
   return (parser.parse(readFileSync(path, 'utf8')) as { files: { file: Record<string, unknown>[] } }).files.file;
 }
 
-test('every file is told in the order they were finished, also when they come at once', async () => {
+test('files are listed in the order of their ends, even when ten end at once', async () => {
   const info = new RecordInfoFiles();
   await Promise.all(Array.from({ length: 10 }, (_, sequence) => info.append(path, { ...FILE, sequence, lastSequence: sequence === 9 })));
   expect(files().map((file) => file['sequence'])).toEqual(['0', '1', '2', '3', '4', '5', '6', '7', '8', '9']);
@@ -50,7 +50,7 @@ test('every file is told in the order they were finished, also when they come at
   expect(readdirSync(folder)).toEqual(['info.xml']);
 });
 
-test('texts of any kind come back as they are', async () => {
+test('arbitrary texts are read back unchanged', async () => {
   const text = fc.string({ unit: fc.constantFrom(']', '>', '<', '&', 'a', '"', 'é', '😀', ']]>'), maxLength: 12 });
   await fc.assert(
     fc.asyncProperty(text, text, async (metadata, filePath) => {
@@ -70,14 +70,14 @@ test('a file that is none of these is kept under another name', async () => {
   expect(readFileSync(join(folder, kept), 'utf8')).toBe('<files><file>');
 });
 
-test('a folder that is not there is told, and later additions go on', async () => {
+test('a missing folder is reported, and later additions succeed', async () => {
   const info = new RecordInfoFiles();
   await expect(info.append(join(folder, 'no/info.xml'), FILE)).rejects.toMatchObject({ code: 'ENOENT' });
   await info.append(path, FILE);
   expect(files()).toHaveLength(1);
 });
 
-test('who reads while a file is added has the old text or the new one, whole', async () => {
+test('a reader sees the whole old file or the whole new file during an addition', async () => {
   const info = new RecordInfoFiles();
   await info.append(path, FILE);
   const old = readFileSync(path, 'utf8');

@@ -124,7 +124,7 @@ it('leaves the file of a recording that is ending to the next start when its fol
   expect(readdirSync(join(folder, 'notes'))).toEqual(['k.json']);
 });
 
-it('cuts names that are too long, those of information files too', async () => {
+it('cuts file names that are too long, also those of information files', async () => {
   const { journal } = await start();
   const note = noteOf({ filePath: join(root, 'deep', `${'ü'.repeat(300)}.ts`), infoPath: join(root, `${'ü'.repeat(300)}.xml`) });
   writeFileSync(note.temporary, 'media');
@@ -136,7 +136,7 @@ it('cuts names that are too long, those of information files too', async () => {
   expect(readdirSync(join(folder, 'notes'))).toEqual([]);
 });
 
-it('finalises later what got its name while the disk was full, also when the note could not be told', async () => {
+it('finalises a file later that was renamed while the disk was full, even when its note could not be updated', async () => {
   const { journal, notes } = await start();
   const track = videoTrack();
   const packets = videoPackets(track, constantFrames({ rate: 30, gop: 30, seconds: 2 }), 100);
@@ -165,7 +165,7 @@ it.each([
   ['', false, false],
   ['', false, true],
 ])(
-  'tells of a file once that had %s got its name when the process died (both names: %s, told before: %s)',
+  'lists a file once that had %s got its name when the process died (both names: %s, listed before: %s)',
   async (_when, isBoth, isTold) => {
     const { journal } = await start();
     const note = noteOf({ filePath: join(root, 'file_${EndTime:hhmmss}.ts') });
@@ -189,7 +189,7 @@ it.each([
   },
 );
 
-it('keeps the note of a file that could not be counted, or told of on a full disk', async () => {
+it('keeps the note of a file until the file is counted and listed, even on a full disk', async () => {
   const { journal } = await start();
   const note = noteOf();
   writeFileSync(note.temporary, 'media');

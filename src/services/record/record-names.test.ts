@@ -20,7 +20,7 @@ describe('names of recordings', () => {
     for (const name of bench.files()) expect(bench.probe(name).video).toHaveLength(150);
   });
 
-  it('neither takes the place of what lies there', async () => {
+  it('neither replaces an existing file', async () => {
     mkdirSync(bench.root);
     writeFileSync(join(bench.root, 'tmp_r_x.mp4'), 'mine');
     writeFileSync(join(bench.root, 'x.mp4'), 'mine');

@@ -44,7 +44,7 @@ test.each([
   expect(temporaryPath(template, values)).toBe(path);
 });
 
-test('an id brings nothing into a name but letters, digits and what stands between them', () => {
+test('an id adds only letters, digits and safe separators to a file name', () => {
   const nameOf = (id: string) => temporaryPath('/rec/x.ts', { ...values, id });
   expect(nameOf('../\0\n*é字 ')).toBe('/rec/tmp_..____é字__x.ts');
   expect(nameOf('i'.repeat(300))).toBe(`/rec/tmp_${'i'.repeat(40)}_x.ts`);

@@ -17,7 +17,7 @@ async function thirdFileOpen(): Promise<void> {
 }
 
 describe('after a kill', () => {
-  it.each(['mp4', 'ts'])('the next start finishes what lies there (%s)', async (extension) => {
+  it.each(['mp4', 'ts'])('the next start finishes the interrupted file (%s)', async (extension) => {
     await bench.record('k', { filePath: `/k_\${EndTime:YYYY}.${extension}` });
     const { attached } = bench.stream(sample.tracks);
     bench.send(attached, sample.packets);
@@ -36,7 +36,7 @@ describe('after a kill', () => {
     await dead.stopRecord(bench.owner, 'k');
   });
 
-  it('finishes what a server of an earlier version has left under a random name', async () => {
+  it('finishes a file that an earlier version left under a random name', async () => {
     await bench.record('old');
     const { attached } = bench.stream(sample.tracks);
     bench.send(attached, sample.packets);

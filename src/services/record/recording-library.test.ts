@@ -55,7 +55,7 @@ const names = (): string[] =>
   library.find(APP, { from: Number.NEGATIVE_INFINITY, to: Number.POSITIVE_INFINITY, stream: '' }).map(({ key }) => key);
 const isThere = (name: string): boolean => existsSync(path.join(folder, 'root', name));
 
-test('nothing is removed where nothing says so', async () => {
+test('files are kept without a retention limit', async () => {
   await recorded('old', 99);
   await library.sweep();
   retention = { maxAge: 0, maxBytes: 0 };
@@ -63,7 +63,7 @@ test('nothing is removed where nothing says so', async () => {
   expect([names(), isThere('old')]).toEqual([['old'], true]);
 });
 
-test('what is too old is removed, with a line and a count; a file that nobody recorded stays', async () => {
+test('a recording older than MaxAge is removed, logged and counted; a foreign file stays', async () => {
   await recorded('old', 3);
   await recorded('new', 1);
   writeFileSync(path.join(folder, 'root/foreign.mp4'), 'x');
@@ -89,7 +89,7 @@ test('the oldest go until the rest is small enough', async () => {
   expect([names(), library.counts.removedForSize]).toEqual([[], 3]);
 });
 
-test('a short file that is too old goes, also behind a long one that began before it', async () => {
+test('a short file beyond MaxAge is removed, even when it started after a long file that is kept', async () => {
   const long = await recorded('long', 6);
   await index.add({ ...long, durationMs: 5.5 * HOUR });
   await recorded('short', 4);
@@ -98,7 +98,7 @@ test('a short file that is too old goes, also behind a long one that began befor
   expect([names(), isThere('long'), isThere('short')]).toEqual([['long'], true, false]);
 });
 
-test('nothing goes for the room of files that somebody else has taken away', async () => {
+test('missing files do not count towards MaxBytes', async () => {
   await recorded('old', 3, { bytes: 40 });
   const moved = await recorded('moved', 2, { bytes: 40 });
   await recorded('new', 1, { bytes: 40 });
@@ -109,7 +109,7 @@ test('nothing goes for the room of files that somebody else has taken away', asy
   expect(library.counts.removedForSize).toBe(0);
 });
 
-test('what is not there is not present, and is known again when its whole folder comes back', async () => {
+test('a missing or replaced file is not listed as present, and an intact file is listed again when its folder returns', async () => {
   const [root, elsewhere] = [path.join(folder, 'root'), path.join(folder, 'elsewhere')];
   const all = [await recorded('one', 3), await recorded('two', 2), await recorded('three', 1)];
   const present = async (): Promise<string[]> => (await library.present(all)).map(({ key }) => key);
@@ -125,7 +125,7 @@ test('what is not there is not present, and is known again when its whole folder
   expect([await present(), names()]).toEqual([['three'], ['three']]);
 });
 
-test('a file that took the place of ours is forgotten, never removed', async () => {
+test('an entry is dropped when a foreign file or link replaced its recording, and that file is kept', async () => {
   const entry = await recorded('old', 9);
   rmSync(entry.path);
   writeFileSync(entry.path, 'somebody else');
@@ -139,7 +139,7 @@ test('a file that took the place of ours is forgotten, never removed', async () 
   expect(names()).not.toContain('old');
 });
 
-test('what lies outside of the folders is neither opened nor removed', async () => {
+test('a file outside of the allowed folders is neither opened nor removed', async () => {
   const outside = path.join(folder, 'outside.mp4');
   const entry = await recorded('outside', 9, { at: outside });
   mkdirSync(path.join(folder, 'elsewhere'));
@@ -152,7 +152,7 @@ test('what lies outside of the folders is neither opened nor removed', async () 
   expect(library.counts.removalFailures).toBe(2);
 });
 
-test('the index is there again after a restart, without the line that was cut and what was removed', async () => {
+test('the index survives a restart, without its truncated line and without removed entries', async () => {
   await recorded('one', 1);
   await recorded('two', 2);
   await recorded('three', 3);
@@ -165,7 +165,7 @@ test('the index is there again after a restart, without the line that was cut an
   expect(names()).toEqual(['three', 'one', 'four']);
 });
 
-test('lines that say nothing any more do not pile up', async () => {
+test('outdated lines of the index are compacted away', async () => {
   const entry = await recorded('one', 1);
   for (let n = 0; n < 1500; n += 1) void index.add({ ...entry, bytes: n });
   await index.settled();
@@ -175,7 +175,7 @@ test('lines that say nothing any more do not pile up', async () => {
   expect(index.get('one')?.bytes).toBe(1499);
 });
 
-test('only what has something of the time asked for is found, and only in its application', async () => {
+test('a search finds only recordings of the application that overlap the requested time', async () => {
   await recorded('early', 5);
   await recorded('late', 1);
   const at = (hours: number): number => clock.now() - hours * HOUR;

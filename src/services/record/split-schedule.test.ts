@@ -64,7 +64,7 @@ describe('a daily schedule', () => {
     expect(DailySchedule.parse(text)).toBeNull();
   });
 
-  it('names only moments it holds, each later than asked for, whatever the text', () => {
+  it('returns only scheduled times later than the given time, and parses arbitrary text without throwing', () => {
     fc.assert(
       fc.property(fc.nat(59), fc.nat(59), fc.nat(23), fc.nat(86_400_000), (second, minute, hour, offset) => {
         const from = at('00:00:00') + offset;

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { constantFrames, videoPackets, videoTrack } from '../../../test/fakes/synthetic-media.ts';
 import { TsContainer } from './ts-container.ts';
 
-it('holds back 0.4 s of media at most, and writes no more often than that', () => {
+it('holds at most 0.4 s of media, and writes no more often than that', () => {
   const track = videoTrack();
   // One NAL unit of 6000 bytes each.
   const data = new Uint8Array(6004);

@@ -101,7 +101,7 @@ test('pieces outside of the span are left out', () => {
   expect(vodPlaylist([])).toBeNull();
 });
 
-test('pieces of MP4 stand behind their head', () => {
+test('an MP4 playlist names the init section of each file before its segments', () => {
   const text =
     vodPlaylist([
       {

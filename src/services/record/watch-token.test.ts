@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { WatchTokens } from './watch-token.ts';
 
-test('a token is good for what it was made for, until it expires, in the process that made it', () => {
+test('a token is valid for its recording until it expires, and only in the process that signed it', () => {
   const tokens = new WatchTokens();
   const token = tokens.sign('a', 2_000_000_000);
   const now = 1_999_999_999_999;

@@ -244,7 +244,7 @@ describe('one abusive peer', () => {
     expect(fields).toMatchObject({ detail: 'no usable track within 1500 ms', firstFault: expect.stringContaining('FLV') as string });
   });
 
-  test('that announces tracks of which none can be read is closed at the deadline, with what was wrong', async () => {
+  test('that announces only unreadable tracks is disconnected at the deadline with the first fault', async () => {
     const { port, logger, gate } = await start({ timeouts: { trackWait: 50, firstTrack: 1500 } });
     gate.fault = new ProtocolError('AVCC', 'made up');
     const publisher = await RtmpPublisher.publish(port);
@@ -289,7 +289,7 @@ describe('one abusive peer', () => {
     await expect.poll(() => provider.connections).toBe(0);
   });
 
-  test('that sends aggregates of tags nobody can read is closed after some hundred of them', async () => {
+  test('that sends aggregates of unreadable tags is disconnected after some hundred tags', async () => {
     const { port, logger } = await start();
     const publisher = await RtmpPublisher.publish(port);
     const tag = hex('09 000001 000000 00 000000 17 0000000c');
@@ -331,7 +331,7 @@ describe('one abusive peer', () => {
   });
 });
 
-test('a publisher of a codec that cannot be carried is told of once, by the name of the codec', async () => {
+test('a publisher of an unsupported codec is logged once with the name of the codec', async () => {
   const { port, logger, gate } = await start();
   const publisher = await RtmpPublisher.publish(port);
   publisher.metadata({ audiocodecid: 2 });

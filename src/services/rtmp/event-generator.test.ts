@@ -56,13 +56,13 @@ describe('events of a message', () => {
     expect(texts[2]).toContain('TIT2');
   });
 
-  it('take a value for text, whatever is in it', () => {
+  it('insert a value literally, even with "$&" in it', () => {
     const message = { name: 'onUserEvent', args: ['click', AmfObject.of({ button: '$& $1 $$' })] };
     const [event] = eventsOf([rule('TXXX')], message, 0);
     expect(Buffer.from(event?.data ?? []).toString('latin1')).toContain('<$& $1 $$>');
   });
 
-  it('hold no more of a value than a tag has room for', () => {
+  it('cut a value to the room of an ID3 tag', () => {
     const message = { name: 'onUserEvent', args: ['click', AmfObject.of({ button: 'x'.repeat(1_000_000) })] };
     expect(eventsOf([rule('TXXX')], message, 0)[0]?.data.length).toBeLessThan(33_000);
   });

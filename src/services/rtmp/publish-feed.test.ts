@@ -102,7 +102,7 @@ describe('PublishFeed', () => {
     expect(feed.undecodable).toBe(1);
   });
 
-  test('what was dropped with its sequence header makes room for others', () => {
+  test('frees the held bytes of packets that were dropped with their sequence header', () => {
     const { feed, video } = feeding({ heldBytes: 12, heldPackets: 3 });
     video(0, AVC_CONFIG);
     video(0, AVC_KEY);
@@ -140,7 +140,7 @@ describe('PublishFeed', () => {
     expect(stream.packets.map((packet) => packet.dts)).toEqual([0, 80]);
   });
 
-  test('Opus without an ID header gets one, with the channels told apart', () => {
+  test('Opus without an ID header gets a generated header with the announced channel count', () => {
     const { stream, describe: announce, audio } = feeding();
     announce({ audiocodecid: 0x4f70_7573 });
     audio(0, `90${fourCc('Opus')}`);
@@ -157,7 +157,7 @@ describe('PublishFeed', () => {
       shape: { sampleRate: 48_000, channels: 2 },
     },
     { name: 'the metadata when the header cannot be read', header: 'af000190', shape: { sampleRate: 32_000, channels: 6 } },
-  ])('rate and channels of AAC are told by $name', ({ header, shape }) => {
+  ])('sample rate and channels of AAC are read from $name', ({ header, shape }) => {
     const { stream, describe, audio } = feeding();
     describe({ audiocodecid: 10, audiosamplerate: 32_000, audiochannels: 6 });
     audio(0, header);
@@ -165,7 +165,7 @@ describe('PublishFeed', () => {
     expect(stream.tracks).toMatchObject([{ codec: 'AAC', ...shape }]);
   });
 
-  test('a stream of which nothing can be read does not start before something can', () => {
+  test('a stream starts only after a readable packet', () => {
     const { feed, stream, describe: announce, video } = feeding();
     stream.fault = new ProtocolError('AVCC', 'made up');
     announce({ videocodecid: 7 });
@@ -197,7 +197,7 @@ describe('PublishFeed', () => {
     expect(feed.unsupported).toBe(2);
   });
 
-  test('no payload whatever makes it throw', () => {
+  test('arbitrary payloads never make it throw', () => {
     const tags = fc.array(
       fc.record({
         kind: fc.constantFrom('video' as const, 'audio' as const),

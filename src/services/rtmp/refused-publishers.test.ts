@@ -14,7 +14,7 @@ import { DEFAULT_RTMP_LIMITS, DEFAULT_RTMP_TIMEOUTS } from './rtmp-options.ts';
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-test('whoever says nothing is closed when the time for it is over, as long as the server has for its peers', () => {
+test('a silent connection is closed after the time that the server grants its peers', () => {
   const timeouts = { ...DEFAULT_RTMP_TIMEOUTS, refusal: 5000 };
   const refused = new RefusedPublishers({ limits: DEFAULT_RTMP_LIMITS, timeouts, clock: systemClock });
   const socket = new Socket();
@@ -25,7 +25,7 @@ test('whoever says nothing is closed when the time for it is over, as long as th
   expect(socket.destroyed).toBe(true);
 });
 
-test('what comes behind the connect is heard no more: the answer leaves', async () => {
+test('data after the connect command is ignored, and the refusal is still sent', async () => {
   vi.useRealTimers();
   const written: Buffer[] = [];
   const stream = new Duplex({

@@ -59,7 +59,7 @@ test('a publisher is judged by its whole URL, with our port where it named none'
   expect(stay.closes).toBe(1);
 });
 
-test('one that is refused is told why and loses its connection; no name is taken', async () => {
+test('a refused publisher gets the reason, is disconnected, and takes no stream name', async () => {
   const { gate, logger, port } = await start(new FakeGatekeeper(() => DENIED));
   const publisher = await ask(port);
   expect(informationOf(await publisher.command('onStatus'))).toMatchObject({
@@ -75,7 +75,7 @@ test('one that is refused is told why and loses its connection; no name is taken
   });
 });
 
-test('one whose verdict takes its time is not judged silent, and what it sent meanwhile is not lost', async () => {
+test('a publisher that waits for its verdict is not closed for silence, and loses none of its media', async () => {
   const { access, answer } = FakeGatekeeper.waiting();
   const { gate, port } = await start(access, { unpublishedSilence: 300 });
   const publisher = await ask(port);
@@ -92,7 +92,7 @@ test('one whose verdict takes its time is not judged silent, and what it sent me
   await stream.until(({ packets }) => packets.length === 5);
 });
 
-test('one that leaves while it waits, and one that no application takes, end their stay at once', async () => {
+test('a lease ends at once when the publisher left before its verdict, and when no application accepts it', async () => {
   const { access, answer } = FakeGatekeeper.waiting();
   const { gate, provider, port } = await start(access);
   const publisher = await ask(port);
@@ -111,7 +111,7 @@ test('one that leaves while it waits, and one that no application takes, end the
   expect(stay.closes).toBe(1);
 });
 
-test('a publication whose time is over is told so and ends with the reason', async () => {
+test('a publication whose lease expires ends with the reason', async () => {
   const stay = new FakeLease();
   const { gate, logger, port } = await start(new FakeGatekeeper(() => stay));
   const publisher = await ask(port);
@@ -128,7 +128,7 @@ test('a publication whose time is over is told so and ends with the reason', asy
   expect(stay.closes).toBe(1);
 });
 
-test('one whom a control server sends elsewhere publishes there, and ends by the name it gave', async () => {
+test('a publisher that a control server redirects publishes there, and ends by its original name', async () => {
   const stay = FakeLease.to('rtmp://other.example:1935/elsewhere/renamed?x=1');
   const { gate, port } = await start(new FakeGatekeeper(() => stay));
   const publisher = await ask(port);
@@ -138,7 +138,7 @@ test('one whom a control server sends elsewhere publishes there, and ends by the
   await until('the end of the stay', () => stay.closes === 1, { deadlineMs: 5000 });
 });
 
-test('one whom a control server refuses hears its reason, and the log keeps ours', async () => {
+test("a publisher that a control server refuses gets the server's text, and the log has the internal reason", async () => {
   const denied = { ...DENIED, said: 'you have not paid' };
   const { logger, port } = await start(new FakeGatekeeper(() => denied));
   const publisher = await ask(port);

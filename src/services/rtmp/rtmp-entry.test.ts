@@ -61,14 +61,14 @@ function silent(
   return { socket, closed: new Promise((done) => socket.once('close', done)) };
 }
 
-test('a browser that asks the port for a page is told what it is', async () => {
+test('an HTTP request is answered with an explanation of the port', async () => {
   const { provider, logger } = await start({});
   const answer = await fetch(`http://127.0.0.1:${provider.port}/`);
   expect([answer.status, await answer.text()]).toEqual([200, 'This port speaks RTMP: encoders publish to it, and there is no page.\n']);
   expect(logger.lines.at(-1)).toMatchObject({ message: 'RTMP connection closed', fields: { detail: 'the peer speaks HTTP, not RTMP' } });
 });
 
-test('whoever speaks TLS to the plain port, or plain RTMP to that of TLS, is told of in a warning that says what to use', async () => {
+test('TLS on the plain port, and plain RTMP on the TLS port, log a warning that names the right scheme', async () => {
   const plain = await start({});
   const secure = await start({}, { tls: [{ hostNames: ['*'], ...selfSigned('localhost') }] });
   const shaking = tls.connect({ port: plain.port, host: '127.0.0.1', rejectUnauthorized: false });
@@ -94,8 +94,8 @@ async function publish(port: number, options: Parameters<typeof RtmpPublisher.pu
   return publisher;
 }
 
-describe('one address', () => {
-  test('cannot keep the others out, and is told of once', async () => {
+describe('a single address', () => {
+  test('leaves room for other addresses, and is logged once', async () => {
     const { port, provider, logger } = await start({ perAddress: 3 });
     const first = [silent(port), silent(port), silent(port)];
     await Promise.all(first.map(({ socket }) => once(socket, 'connect')));
@@ -108,7 +108,7 @@ describe('one address', () => {
     await publish(port, { key: 'own' });
   });
 
-  test('that has its share is told why in the answer to connect, a few times a second, also behind a proxy', async () => {
+  test('beyond its share gets the reason in the answer to connect, some times per second, even behind a proxy', async () => {
     const proxies = new TrustedProxies(['127.0.0.9']);
     // Long enough for a machine that is busy with other things.
     const { port, provider, gate } = await start({ perAddress: 1, proxies, proxyProtocol: true }, { timeouts: { refusal: 60_000 } });
@@ -135,7 +135,7 @@ describe('one address', () => {
     await silent(port).closed;
   });
 
-  test('hears nothing in a flood: a handshake for each would be what the share is to save', async () => {
+  test('gets only few answers during a flood of connections', async () => {
     const { port, provider } = await start({ perAddress: 1 });
     await publish(port, { key: 'own' });
     const from = performance.now();
@@ -150,7 +150,7 @@ describe('one address', () => {
     await expect.poll(() => provider.connections).toBe(1);
   });
 
-  test('holds descriptors only as long as it is connected', async () => {
+  test('frees its file descriptors when it disconnects', async () => {
     const { port, provider, ledger } = await start({ descriptors: 2 });
     const publisher = await publish(port, {});
     const second = silent(port);
@@ -192,7 +192,7 @@ describe('behind a proxy', () => {
     expect((await logger.line('RTMP connection opened')).fields['peer']).toBe('192.0.2.9:5000');
   });
 
-  test('a connection without the header is closed, and one of nobody trusted is not asked for it', async () => {
+  test('a connection of a trusted proxy without the header is closed, and other peers need no header', async () => {
     const { port, gate, provider, logger } = await start({ proxies, proxyProtocol: true });
     await silent(port, '127.0.0.1', '\x03 and so on').closed;
     expect(logger.matching('RTMP connections closed: no PROXY header')).toHaveLength(1);

@@ -166,7 +166,7 @@ describe('media', () => {
     expect(stream.packets.map((packet) => packet.dts)).toEqual([1000, 1040]);
   });
 
-  test('what cannot be used is counted and told at the end', async () => {
+  test('unusable messages are counted, and the counters are logged at the end', async () => {
     const { publisher, stream, logger } = await publishing();
     publisher.metadata({ videocodecid: 7 });
     publisher.video(0, AVC_KEY);

@@ -61,7 +61,7 @@ describe('the conversation', () => {
     expect(informationOf(status!)).toMatchObject({ level: 'status', code: 'NetStream.Publish.Start', description: 'Publishing' });
   });
 
-  test('tells an Enhanced RTMP client what it may send', async () => {
+  test('lists the supported codecs to an Enhanced RTMP client', async () => {
     const { port } = await start();
     const publisher = await RtmpPublisher.open(port);
     cleanUp(() => publisher.close());
@@ -94,7 +94,7 @@ describe('the conversation', () => {
     expect(Buffer.from(pong!.payload).toString('hex')).toBe('000700001267');
   });
 
-  test('acknowledges to a peer that told no window when that waits, and not while it goes on', async () => {
+  test('acknowledges to a peer without a window size only when the peer waits', async () => {
     const { sweep } = holdSweeps();
     const { publisher, stream } = await publishing();
     const answers = (type: number) => publisher.messages.filter(({ typeId }) => typeId === type).length;
@@ -179,7 +179,7 @@ describe('addressing', () => {
     ['duplicate-name', 'NetStream.Publish.BadName', "Stream 'stream' is already being published."],
     ['invalid-name', 'NetStream.Publish.BadName', 'The stream key is no name: it must not contain / : ? # or blanks.'],
     ['shutting-down', 'NetStream.Publish.Rejected', 'The server is shutting down.'],
-  ] as const)('an ingest refused for %s is told with %s, and in the log', async (refusal: IngestRefused['code'], code, description) => {
+  ] as const)('an ingest refused for %s is answered with %s and logged', async (refusal: IngestRefused['code'], code, description) => {
     const { gate, port, logger } = await start();
     gate.refusal = refusal;
     expect(await refusalOf(port, 'rtmp://media.example/app', 'stream')).toEqual({ level: 'error', code, description });
@@ -203,7 +203,7 @@ describe('addressing', () => {
     await logger.line('publisher refused: connect names no application: neither tcUrl nor app can be read');
   });
 
-  test('a player is told that RTMP is not played', async () => {
+  test('a player gets the answer that RTMP is for publishing only', async () => {
     const { port, logger } = await start();
     const player = await RtmpPublisher.open(port);
     player.connect({ tcUrl: 'rtmp://media.example/app' });
@@ -270,7 +270,7 @@ describe('the end', () => {
     await stream.until((it) => it.packets.length === 501);
   });
 
-  test('a publisher that leaves while acknowledgements are due is heard to its last word', async () => {
+  test('media of a publisher that leaves before its acknowledgement is read to the end', async () => {
     const { publisher, stream } = await publishing();
     publisher.send(controlMessage(MessageType.WINDOW_ACK_SIZE, 20_000));
     publisher.metadata({ audiocodecid: 10 });
@@ -288,7 +288,7 @@ describe('the end', () => {
     expect(stream.closeReason).toEqual({ code: 'peer-left', detail: 'connection ended by the peer' });
   });
 
-  test('a publisher whose stream is congested is told what has come afterwards', async () => {
+  test('a publisher of a congested stream gets its acknowledgement after the congestion', async () => {
     const { publisher, stream } = await publishing();
     const acknowledged = () => publisher.messages.some(({ typeId }) => typeId === MessageType.ACKNOWLEDGEMENT);
     publisher.send(controlMessage(MessageType.WINDOW_ACK_SIZE, 20_000));

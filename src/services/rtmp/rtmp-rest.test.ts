@@ -7,7 +7,7 @@ import { controlMessage } from '../../wire/rtmp/control.ts';
 import { MessageType } from '../../wire/rtmp/message.ts';
 import type { RtmpProviderOptions } from './rtmp-options.ts';
 
-describe('a stream that nobody attends to', () => {
+describe('a stream without viewers', () => {
   /** Publishes audio; `frames` sends that many and waits until they have arrived. */
   async function unwatched(options: Partial<RtmpProviderOptions> = {}) {
     const started = await publishing(options);
@@ -27,7 +27,7 @@ describe('a stream that nobody attends to', () => {
   /** Time in which sent data would be read, were it read at once. */
   const settle = () => new Promise((resolve) => setTimeout(resolve, 50));
 
-  test('arrives in bundles, whole and in order', async () => {
+  test('is read in batches, complete and in order', async () => {
     const { sweep } = holdSweeps();
     const { publisher, stream } = await unwatched();
     // The connection was new: it rests from the second sweep on.
@@ -48,7 +48,7 @@ describe('a stream that nobody attends to', () => {
     expect(stream.packets.map(({ dts }) => dts)).toEqual(Array.from({ length: 16 }, (_, index) => 20 * (index + 1)));
   });
 
-  test('is read as it comes from the next bundle on when somebody attends', async () => {
+  test('is read immediately after the next batch when it gets a real-time viewer', async () => {
     const { sweep } = holdSweeps();
     const { stream, frames } = await unwatched();
     sweep();
@@ -87,7 +87,7 @@ describe('a stream that nobody attends to', () => {
     expect(stream.urgency).toBe(Urgency.NONE);
   });
 
-  test('is read ten times as often when low latency is needed, at once in real time, and in bundles again afterwards', async () => {
+  test('is read ten times as often for low latency, immediately for real time, and in batches again afterwards', async () => {
     const { sweep } = holdSweeps();
     /** Since the listener's last sweep, or some more of them. */
     let elapsed = 0;

@@ -52,7 +52,7 @@ function connected(access: FakeGatekeeper, gate = new FakeIngestGate()) {
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-test('nothing is read while a second publication is judged that was asked for behind the first', async () => {
+test('nothing is read while a second publication, requested right after the first, waits for its verdict', async () => {
   const verdicts = [Promise.withResolvers<FakeLease>(), Promise.withResolvers<FakeLease>()];
   const access = new FakeGatekeeper(() => verdicts[access.asked.length - 1]!.promise);
   const { session, gate, told } = connected(access);
@@ -72,7 +72,7 @@ test('nothing is read while a second publication is judged that was asked for be
   ]);
 });
 
-test('nothing is begun by what was held behind the end of the connection', async () => {
+test('commands held after the end of the connection start nothing', async () => {
   const { access, answer } = FakeGatekeeper.waiting();
   const { session, gate, told } = connected(access);
   session.receive(command('publish', 2, null, 'live', 'live'));
@@ -85,7 +85,7 @@ test('nothing is begun by what was held behind the end of the connection', async
   expect(gate.streams.map(({ name, closed }) => [name, closed])).toEqual([['live', true]]);
 });
 
-test('a stream that has too much at once of what was held while it was judged is read no further', async () => {
+test('reading stays paused when media held during the verdict congest the stream', async () => {
   const { access, answer } = FakeGatekeeper.waiting();
   const gate = new FakeIngestGate();
   const { session, told } = connected(access, gate);
@@ -104,7 +104,7 @@ test('a stream that has too much at once of what was held while it was judged is
   expect(told.isReading).toBe(false);
 });
 
-test('whoever was let in and met a fault of the server does not stay', async () => {
+test('an admitted publisher that meets an internal fault closes its lease', async () => {
   const stay = new FakeLease();
   const gate = new FakeIngestGate();
   gate.openIngest = () => {

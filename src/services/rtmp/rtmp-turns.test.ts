@@ -39,7 +39,7 @@ async function waiting(turns: HeldTurns, count: number): Promise<void> {
   await until(`${count} turns`, () => turns.waiting.length >= count, { deadlineMs: 5000 });
 }
 
-test('a connection, and what it says before it publishes, waits for its turn; media of a publisher does not', async () => {
+test('a new connection and its commands wait for a turn; media of a publisher do not', async () => {
   const turns = new HeldTurns();
   const { gate, provider, port } = await start(turns);
   const published = RtmpPublisher.publish(port, { key: 'live' });
@@ -74,7 +74,7 @@ test('a connection that finds no room to wait in is closed and counted', async (
   await closed;
 });
 
-test('one that leaves while it waits gives its turn up, and nothing is done when it comes', async () => {
+test('a connection that closes while it waits leaves the queue, and a late turn has no effect', async () => {
   const turns = new HeldTurns();
   const { gate, logger, provider, port } = await start(turns);
   const closed = greet(port);
@@ -111,7 +111,7 @@ test.each(['enter', 'refused'] as const)(
 test.each([
   ['finds no room to begin in', 'no-room', 'Too many streams are beginning at once: try again.'],
   ['is refused by a control server', 'denied', 'The stream is not allowed here.'],
-] as const)('a publisher whose stream %s is told so, and so is the log', async (_what, code, description) => {
+] as const)('a publisher whose stream %s gets the reason, and the log has it', async (_what, code, description) => {
   const { gate, logger, port } = await start(NO_TURNS);
   const publisher = await RtmpPublisher.publish(port, { key: 'live' });
   cleanups.push(() => publisher.close());

@@ -132,7 +132,7 @@ it('waits for a datagram that is missing a fifth of a second, each on its own', 
   expect(camera.steps('audio')).toEqual([20, 20, 20, 20, 40, 20, 20, 20, 20, 40, 20, 20, 20]);
 });
 
-it('hands on what waits behind a datagram that cannot be read', () => {
+it('passes on packets that wait behind an unreadable datagram', () => {
   const camera = new Camera({ ignoreSenderReports: true, ordered: false });
   camera.run([VIDEO], 0, 100);
   camera.lose(VIDEO);
@@ -180,15 +180,15 @@ describe('a camera whose clocks of audio and video run apart', () => {
     for (const step of camera.steps('video')) expect(Math.abs(step - FRAME_MS)).toBeLessThanOrEqual(most);
   });
 
-  it('leaves alone what nobody notices, and everything where reports are not wanted', () => {
+  it('tolerates a small skew, and any skew when sender reports are ignored', () => {
     const near = drifted(35, false);
     expect([skew(near), new Set(near.steps('video'))]).toEqual([expect.closeTo(35, 1), new Set([FRAME_MS])]);
     expect(skew(drifted(80, true))).toBeCloseTo(80, 1);
   });
 });
 
-describe('a camera whose sources begin anew in mid-session', () => {
-  it('goes on by arrival without reports, with no jump of time', () => {
+describe('a camera whose sources restart in mid-session', () => {
+  it('continues by arrival time without reports and without a jump of time', () => {
     const camera = new Camera({ ignoreSenderReports: true });
     camera.run([VIDEO, AUDIO], 0, 200);
     camera.run([OTHER_VIDEO, OTHER_AUDIO], 200, 400);
@@ -197,7 +197,7 @@ describe('a camera whose sources begin anew in mid-session', () => {
     expect(skew(camera)).toBeCloseTo(0, 1);
   });
 
-  it('goes on by arrival when only one of them does, after a pause', () => {
+  it('continues by arrival time when only one source restarts after a pause', () => {
     const camera = new Camera({ ignoreSenderReports: true });
     camera.run([VIDEO, AUDIO], 0, 200);
     camera.run([AUDIO], 200, 500);
@@ -245,7 +245,7 @@ describe('a camera whose sources begin anew in mid-session', () => {
     expect(skew(camera)).toBeCloseTo(0, 1);
   });
 
-  it('is put in step by its own report, whatever strangers report', () => {
+  it('is synchronised by its own sender report, and ignores reports of unknown sources', () => {
     const camera = synchronised();
     camera.report(OTHER_VIDEO, 200);
     camera.report(VIDEO, 180);
@@ -312,7 +312,7 @@ describe('a camera whose sources begin anew in mid-session', () => {
     expect(feed.counters.firstFault).toBe('AVCC: made up');
   });
 
-  it('is not taken for the one whose beginning the server has announced', () => {
+  it('does not reuse the start that the server announced for the first source', () => {
     const camera = new Camera({ ignoreSenderReports: false });
     camera.feed.announceStart(0, VIDEO.base);
     camera.feed.announceStart(1, AUDIO.base);
@@ -335,7 +335,7 @@ describe('a camera whose sources begin anew in mid-session', () => {
     expect(camera.times('video')).not.toEqual([]);
   });
 
-  it('leaves out what the old source has not finished', () => {
+  it('leaves out an unfinished frame of the old source', () => {
     const camera = new Camera({ ignoreSenderReports: true });
     camera.run([VIDEO], 0, 100);
     camera.send(VIDEO, 100, UNFINISHED);

@@ -51,7 +51,7 @@ describe('RtspPullSource', () => {
     ['DESCRIBE', 401, 'Unauthorized'],
     ['SETUP', 459, 'Aggregate Operation Not Allowed'],
     ['PLAY', 454, 'Session Not Found'],
-  ])('tells that %s was answered with %i', async (method, status, reason) => {
+  ])('fails with the answer to %s: %i', async (method, status, reason) => {
     const server = await serve({ statuses: { [method]: `${status} ${reason}` } });
     await expect(open(server.url('/cam'))).rejects.toThrow(`${method} was answered with ${status} ${reason}`);
   });
@@ -83,7 +83,7 @@ describe('RtspPullSource', () => {
   it.each([
     ['over the connection', false],
     ['by datagrams', true],
-  ])('a fault of ours on what comes %s ends the session, not the server', async (_how, datagramsOnly) => {
+  ])('an internal fault on media received %s ends the session, not the server', async (_how, datagramsOnly) => {
     const server = await serve({ datagramsOnly });
     const sink = await open(server.url('/cam'));
     sink.push = () => {
@@ -154,7 +154,7 @@ describe('RtspPullSource', () => {
     await sink.until(({ packets }) => packets.length === 1);
   });
 
-  it('keeps the session alive within its timeout, with what the server understands', async () => {
+  it('keeps the session alive within its timeout by a method that the server supports', async () => {
     const clock = new ManualClock();
     const server = await serve({ statuses: { GET_PARAMETER: '501 Not Implemented' }, timeoutS: 20 });
     const sink = await open(server.url('/cam'), { clock });
@@ -176,12 +176,12 @@ describe('RtspPullSource', () => {
     expect(sink.reason).toMatchObject({ code: 'peer-error', detail: 'the server has forgotten the session' });
   });
 
-  it('waits no longer than it is told for a server that does not answer', async () => {
+  it('gives up within its limit when the server does not answer', async () => {
     const server = await serve({ silent: true });
     await expect(open(server.url('/cam'), { limitMs: 1500 })).rejects.toThrow(/not answered in time/);
   });
 
-  it('refuses a server that talks something else, and one without a usable track', async () => {
+  it('refuses a server that speaks another protocol, and one without a usable track', async () => {
     const http = await serve({ garbage: 'HTTP/1.1 400 Bad Request\r\n\r\n' });
     await expect(open(http.url('/cam'))).rejects.toThrow(/no RTSP message/);
     const mute = await serve({ description: 'v=0\r\nm=video 0 RTP/AVP 26\r\n' });
@@ -242,7 +242,7 @@ describe('RtspPullSource', () => {
     else expect(Math.round(audio!.pts - video!.pts)).toBe(distance);
   });
 
-  it('goes on without reports after five seconds', async () => {
+  it('continues without sender reports after five seconds', async () => {
     const clock = new ManualClock();
     const server = await serve({ withAudio: true });
     const sink = await open(server.url('/cam'), { ignore: false, clock });
@@ -286,7 +286,7 @@ describe('RtspPullSource', () => {
     await expect(open(server.url('/cam'))).rejects.toThrow('channel twice');
   });
 
-  it('gives up a host that drops whoever knocks', async () => {
+  it('gives up on a host that never answers', async () => {
     const hole = await BlackHole.start();
     const begun = performance.now();
     await expect(open(`rtsp://127.0.0.1:${hole.port}/cam`, { limitMs: 300 })).rejects.toThrow('the connection was given up');

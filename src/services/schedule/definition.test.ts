@@ -57,11 +57,11 @@ describe('files', () => {
     expect(parseScheduleFile('<Schedule/>', 'tv', 'tv.sch')).toEqual(definitionFromJson(STREAM));
   });
 
-  test('come back as they were written, fallbackOnErr included', () => {
+  test('are read back as they were written, including fallbackOnErr', () => {
     expect(parseScheduleFile(formatScheduleFile(PARSED), 'tv', 'tv.sch')).toEqual(PARSED);
   });
 
-  test('whatever the API was given, a file keeps it', () => {
+  test('store every definition that the API accepts, for arbitrary definitions', () => {
     const text = fc.string({ unit: 'grapheme' }).filter((value) => !/[\p{Cc}\ufffe\uffff]/u.test(value));
     const items = fc.array(
       fc.record({
@@ -115,13 +115,13 @@ describe('files', () => {
       'Invalid [start] parameter: it must be a whole',
     ],
     ['<Schedule><Stream><VideoTrack>maybe</VideoTrack></Stream></Schedule>', 'Invalid [videoTrack] parameter: it must be true or false'],
-  ])('%j is told with its line', (xml, message) => {
+  ])('%j is rejected with its line', (xml, message) => {
     expect(() => parseScheduleFile(xml, 'tv', 'tv.sch')).toThrow(message);
   });
 });
 
 describe('the API', () => {
-  test('shows what it was given, with what nobody gave', () => {
+  test('returns the definition with default values for the fields that were not sent', () => {
     const definition = definitionFromJson({
       ...program({ name: 'day', items: [{ url: 'file://a.mp4' }] }),
       fallbackProgram: { items: null },
@@ -199,12 +199,12 @@ describe('the API', () => {
     expect(definitionFromJson(item({ duration: given })).fallback[0]?.duration).toBe(expected);
   });
 
-  test('schemes are known in any case, and written as those who open items know them', () => {
+  test('schemes are matched in any case and stored in lower case', () => {
     expect(definitionFromJson(item({ url: 'FILE://A?b.mp4' })).fallback[0]?.url).toBe('file://A?b.mp4');
     expect(definitionFromJson(item({ url: 'Stream://Default/app/Cam' })).fallback[0]?.url).toBe('stream://Default/app/Cam');
   });
 
-  test('a change replaces what it names, as a whole, and nothing else', () => {
+  test('a change replaces the named parts as a whole, and only these', () => {
     expect(changedByJson(PARSED, {})).toEqual(PARSED);
     expect(changedByJson(PARSED, { programs: null, fallbackProgram: null })).toEqual(PARSED);
     expect(changedByJson(PARSED, { fallbackProgram: {} })).toEqual({ ...PARSED, fallback: [] });

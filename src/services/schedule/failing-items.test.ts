@@ -4,7 +4,7 @@ import { FakeStation, MIDNIGHT, schedule } from '../../../test/fakes/fake-statio
 
 const FILES = { a: 10, b: 20, c: 5, long: 600, '@cam': 0 };
 
-describe('what fails', () => {
+describe('failing items', () => {
   test('a missing file is replaced by the fallback program on time, with a line, and is back as soon as it is there', async () => {
     const station = new FakeStation({ a: 10, c: 5 });
     await station.start(schedule([{ items: ['a', { url: 'b', duration: 20_000 }] }], ['c']));
@@ -69,7 +69,7 @@ describe('what fails', () => {
     expect(station.aired).toEqual(['@cam 0-10', expect.stringMatching(/^@cam 2[01](\.\d)?-$/)]);
   });
 
-  test('what fails while nothing else is there costs a try a second, and a line a minute', async () => {
+  test('without a working alternative cost one attempt per second and one log line per minute', async () => {
     const station = new FakeStation({});
     await station.start(schedule([{ items: ['x', { url: 'y', fallbackOnErr: false }] }], ['z']));
     await station.until(100);
@@ -85,7 +85,7 @@ describe('what fails', () => {
     expect(alone.aired.at(-1)).toMatch(/^y/);
   });
 
-  test('a long list of files that are missing is gone through without haste, and what is there behind them is reached', async () => {
+  test('in a long list are skipped slowly, and a working item after them is reached', async () => {
     const station = new FakeStation({ a: 60, b: 60 });
     const gone = Array.from({ length: 60 }, (_, index) => `gone${index}`);
     await station.start(schedule([{ items: ['b'] }, { at: 10, repeat: false, items: [...gone, 'a'] }]));
@@ -98,7 +98,7 @@ describe('what fails', () => {
     expect(station.playout.onAir?.url).toBe('file://a');
   });
 
-  test('what could not be played for a while is where the clock says when it can be again', async () => {
+  test('continue at the scheduled position when they become playable again', async () => {
     const station = new FakeStation({ a: 10, b: 20 });
     // Their lengths are known: a disk that hangs, or a machine that is too busy.
     for (const media of station.media.values()) media.breaksAt = 0;
@@ -144,7 +144,7 @@ describe('what fails', () => {
     expect(station.holes(100)).toEqual([]);
   });
 
-  test('items of the fallback program are opened as early as others, whatever is tried beside them', async () => {
+  test('do not delay the opening of items in the fallback program', async () => {
     for (const length of [8000, 6000, 4000]) {
       const station = new FakeStation({ b: 60 });
       // Conversion takes its time; the last file exists, and is unplayable.
@@ -163,7 +163,7 @@ describe('what fails', () => {
     }
   });
 
-  test('what takes long to open is not put off by the items of the fallback program', async () => {
+  test('that open slowly are not delayed by the items of the fallback program', async () => {
     const station = new FakeStation({ c: 6 });
     await station.start(schedule([{ items: [{ url: 'late', duration: 60_000 }] }], ['c']));
     await station.until(10);
@@ -173,7 +173,7 @@ describe('what fails', () => {
     expect(station.holes(100)).toEqual([]);
   });
 
-  test('lengths that nobody tells are no reason to wait', async () => {
+  test('an unknown length does not delay the start of an item', async () => {
     const station = new FakeStation(FILES);
     station.lengths.hangs = true;
     await station.start(schedule([{ items: ['a', 'b'] }]));
@@ -181,7 +181,7 @@ describe('what fails', () => {
     expect(station.aired).toEqual(['a 2-12', 'b 12-']);
   });
 
-  test('what takes long to open leaves the air to the fallback program within a second, whatever comes of it', async () => {
+  test('a slow item is replaced by the fallback program within a second, whether it opens later or not', async () => {
     for (const missing of [false, true]) {
       const station = new FakeStation({ c: 10 });
       station.media.set('file://late', { length: 60_000, opens: 3000, missing });
@@ -200,7 +200,7 @@ describe('what fails', () => {
     }
   });
 
-  test('what takes long to open is waited for where the fallback program cannot be played either', async () => {
+  test('a slow item is awaited when the fallback program cannot be played either', async () => {
     const station = new FakeStation({});
     station.media.set('file://late', { length: 60_000, opens: 3000 });
     await station.start(schedule([{ items: [{ url: 'late', duration: 60_000 }] }], ['gone']), 20);
@@ -221,7 +221,7 @@ describe('what fails', () => {
     expect(station.playout.aired[0]?.from).toBeLessThan(MIDNIGHT + 22_500);
   });
 
-  test('a playout that throws is told, and costs nothing else', async () => {
+  test('an exception of the playout is logged, and the next change of the schedule plays', async () => {
     const station = new FakeStation({ a: 10, c: 5 });
     await station.start(schedule([{ items: ['a'] }]));
     await station.until(2);

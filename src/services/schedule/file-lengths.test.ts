@@ -48,7 +48,7 @@ test('a file is measured once, and again when it is another one', async () => {
   expect(await lengths.look(film)).toBe(77);
 });
 
-test('what cannot be measured is asked for again and again, but less and less often while the file is the same', async () => {
+test('an unreadable length is measured again with growing delays while the file is unchanged', async () => {
   expect(await lengths.look(film)).toBeNull();
   writeFileSync(join(folder, 'film.mp4'), 'film');
   for (const wrong of [Number.NaN, Number.POSITIVE_INFINITY, 0, -5]) {
@@ -82,7 +82,7 @@ test('a place that is refused, and a live stream, have no length', async () => {
   expect(measured).toEqual([]);
 });
 
-test('what was learnt holds as long as the file is the same', async () => {
+test('a learnt length is valid while the file is unchanged', async () => {
   writeFileSync(join(folder, 'film.mp4'), 'film');
   await lengths.look(film);
   lengths.learn(film, 600.0001);
@@ -107,7 +107,7 @@ test('no more than two are measured at once', async () => {
   expect(most).toBe(2);
 });
 
-test('what is about to play is measured though a long list is waited for, also where it is part of that', async () => {
+test('a file about to play is measured before a long list, even when it is part of that list', async () => {
   for (let index = 0; index < 5; index += 1) writeFileSync(join(folder, `${index}`), '');
   let hangs = true;
   says = () => (hangs ? new Promise<number>(() => undefined) : 7);

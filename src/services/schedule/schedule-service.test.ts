@@ -89,7 +89,7 @@ test('each file of the folder is a stream of the application, whether anything p
   expect(application('a').stream('tv')).toBeUndefined();
 });
 
-test('what a file says of the tracks of its channel is what viewers are told', async () => {
+test('viewers get the tracks that the schedule file selects', async () => {
   const sound = ['-f', 'lavfi', '-i', 'sine=sample_rate=48000'];
   const film = ['-f', 'lavfi', '-i', 'testsrc2=size=160x90:rate=25', ...sound, ...sound, '-map', '0', '-map', '1', '-map', '2', '-t', '4'];
   const codecs = ['-c:v', 'libx264', '-preset', 'ultrafast', '-pix_fmt', 'yuv420p', '-c:a', 'aac'];
@@ -122,7 +122,7 @@ test('what a file says of the tracks of its channel is what viewers are told', a
   expect(await told('mute')).toEqual([false, ['video', 'Video_0', '', ''], ['data', 'Data_200', '', '']]);
 }, 60_000);
 
-test('a name that somebody else has is waited for', async () => {
+test('a channel waits until another stream releases its name', async () => {
   declare('a');
   await service.schedules.of(application('a'))?.ready();
   const other = application('a').openPulled({

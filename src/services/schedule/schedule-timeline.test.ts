@@ -49,7 +49,7 @@ describe('the position of a moment', () => {
     [25_000 * 1_000_000 + 12_000, '0/1@25000010000+15000'],
   ])('%s ms into a program that repeats: %s', (ms, expected) => expect(at(two, ms)).toBe(expected));
 
-  test('what does not repeat is over when it is over', () => {
+  test('a program without repetition ends after its last item', () => {
     const once = timeline({ repeat: false, items: ['file://ten.mp4', 'file://ten.mp4'] }, { at: 1, items: ['file://ten.mp4'] });
     expect(at(once, 19_999)).toBe('0/1@10000+10000');
     expect(at(once, 20_000)).toBe('0/-1@20000+Infinity');
@@ -57,7 +57,7 @@ describe('the position of a moment', () => {
     expect(at(once, HOUR)).toBe('1/0@3600000+10000');
   });
 
-  test('before the first program, in one without items, and without any program nothing is scheduled', () => {
+  test('no item is scheduled before the first program, in an empty program or without programs', () => {
     const later = timeline({ at: 1 }, { at: 2, items: ['file://ten.mp4'] });
     expect(at(later, 0)).toBe('-/-1@-Infinity+Infinity');
     expect(later.endOf(later.at(START))).toBe(START + HOUR);
@@ -67,7 +67,7 @@ describe('the position of a moment', () => {
     expect(never.endOf(never.at(START))).toBe(Number.POSITIVE_INFINITY);
   });
 
-  test('an item is as long as it is told to be, its file at the most', () => {
+  test('an item lasts for its configured duration, at most to the end of its file', () => {
     const cut = timeline({
       items: [
         { url: 'file://ten.mp4', duration: 4000 },
@@ -97,13 +97,13 @@ describe('the position of a moment', () => {
     expect(at(timeline({ items: [{ url: 'file://missing.mp4', fallbackOnErr: false }] }), 7777)).toBe('0/0@7777+null');
   });
 
-  test('what begins behind the end of its file is not told to end', () => {
+  test('an item that starts at or after the end of its file has no end', () => {
     expect(at(timeline({ items: [{ url: 'file://ten.mp4', start: 10_000 }] }), 5)).toBe('0/0@0+null');
   });
 });
 
-describe('one slot after the other', () => {
-  test('is what the position of each moment says, to the last bit, for a year', () => {
+describe('consecutive slots', () => {
+  test('equal the position at each moment exactly, for a year', () => {
     const odd = timeline({ items: ['file://odd.mp4', { url: 'file://ten.mp4', duration: 3333 }] });
     let slot = odd.at(START);
     for (let turns = 0; slot.startsAt < START + 365 * 24 * HOUR; turns += 1) {
@@ -113,7 +113,7 @@ describe('one slot after the other', () => {
     expect(odd.at(slot.startsAt)).toEqual(slot);
   });
 
-  test('goes through programs, which cut what is on air, and through what has nothing', () => {
+  test('cross programs, which cut the running item, and empty programs', () => {
     const all = timeline(
       ...[
         { repeat: false, items: ['file://ten.mp4'] },
@@ -138,7 +138,7 @@ describe('one slot after the other', () => {
     ]);
   });
 
-  test('what ended early is followed at once', () => {
+  test('an item that ended early is followed at once', () => {
     const two = timeline({ items: ['file://ten.mp4', 'file://twenty.mp4'] });
     expect(shown(two.after(two.at(START), START + 4000))).toBe('0/1@4000+20000');
   });

@@ -3,7 +3,7 @@ import { FakeStation, MIDNIGHT, schedule } from '../../../test/fakes/fake-statio
 
 const FILES = { a: 10, b: 20, c: 5, long: 600, '@cam': 0 };
 
-describe('what is on air', () => {
+describe('the running item', () => {
   test('follows the schedule, item after item and round after round, each on its time and opened before', async () => {
     const station = new FakeStation(FILES);
     await station.start(schedule([{ items: ['a', 'b'] }]));
@@ -44,7 +44,7 @@ describe('what is on air', () => {
     expect(station.aired).toEqual(['long+60 0-5', 'a+4 5-11', 'long+60 11-']);
   });
 
-  test('a program cuts the one before it, and what does not repeat gives way to the fallback program, which goes round', async () => {
+  test('a program cuts the previous one, and the fallback program repeats after a program without repetition', async () => {
     const station = new FakeStation(FILES);
     await station.start(
       schedule([{ items: ['long'] }, { at: 20, repeat: false, items: ['a'] }, { at: 44, items: ['b'] }], ['c', { url: 'c', start: 1000 }]),
@@ -75,7 +75,7 @@ describe('what is on air', () => {
     expect(station.aired).toEqual(['@cam 0-7', 'c 7-12', '@cam 12-19', 'c 19-24', '@cam 24-40', 'a 40-']);
   });
 
-  test('nothing adds up: after a simulated day of odd lengths every item begins where the schedule has it', async () => {
+  test('start times do not drift: items of odd lengths start as scheduled after a simulated day', async () => {
     const station = new FakeStation({ odd: 10.0267, other: 7.3333 });
     const day = 24 * 3600;
     await station.start(schedule([{ items: ['odd', 'other'] }]));
@@ -100,7 +100,7 @@ describe('what is on air', () => {
     expect(station.playout.onAir).toMatchObject({ url: 'file://a', at: MIDNIGHT });
   });
 
-  test('a first frame that goes out before its time changes nothing', async () => {
+  test('a first frame sent early does not shift the schedule', async () => {
     const station = new FakeStation({ a: 10, b: 20 });
     for (const media of station.media.values()) media.early = 150;
     await station.start(schedule([{ items: ['a', 'b'] }]));
@@ -140,7 +140,7 @@ describe('a file whose length turns out otherwise', () => {
     expect(station.aired).toEqual(['a 0-10', 'b 10-30', 'c 30-38', 'a 38-']);
   });
 
-  test('counts with what it really is where a position is looked for', async () => {
+  test('counts with its real length in the search for a position', async () => {
     const station = new FakeStation(FILES);
     station.media.set('file://a', { length: 6000, says: 10_000 });
     await station.start(schedule([{ items: ['a', 'b'] }]));
@@ -153,7 +153,7 @@ describe('a file whose length turns out otherwise', () => {
 });
 
 describe('a change of the schedule', () => {
-  test('leaves what is on air where it is the same there, and what follows is new', async () => {
+  test('keeps the running item when it is unchanged, and replaces the following items', async () => {
     const station = new FakeStation(FILES);
     await station.start(schedule([{ items: ['b', 'a'] }]));
     await station.until(5);
@@ -162,7 +162,7 @@ describe('a change of the schedule', () => {
     expect(station.aired).toEqual(['b 0-20', 'c 20-25', 'b 25-']);
   });
 
-  test('that changes nothing interrupts nothing, whatever was passed over before', async () => {
+  test('with the same contents does not interrupt the running item, even after a skipped item', async () => {
     const station = new FakeStation(FILES);
     const same = () => schedule([{ items: [{ url: 'missing', fallbackOnErr: false, duration: 9000 }, 'b'] }]);
     await station.start(same());
@@ -175,7 +175,7 @@ describe('a change of the schedule', () => {
     expect(station.aired).toEqual(['b 0-20', 'b 20-']);
   });
 
-  test('does not open again what is opened and follows there, too', async () => {
+  test('does not reopen the next item when it is unchanged', async () => {
     const station = new FakeStation(FILES);
     await station.start(schedule([{ items: ['b', 'a'] }]));
     await station.until(18);
@@ -187,7 +187,7 @@ describe('a change of the schedule', () => {
     expect(station.aired).toEqual(['b 0-20', 'a 20-30', 'c 30-']);
   });
 
-  test('takes effect at once for what is on air otherwise', async () => {
+  test('takes effect at once when the running item differs', async () => {
     const station = new FakeStation(FILES);
     await station.start(schedule([{ items: ['b'] }]));
     await station.until(5);
@@ -202,7 +202,7 @@ describe('a change of the schedule', () => {
     expect(station.aired).toEqual(['b 0-5', 'long+5 5-8', 'long+68 8-10', 'c 12-']);
   });
 
-  test('moves the end of what is on air with the program behind it, also when that has been opened', async () => {
+  test('moves the end of the running item with the next program, even when that is already open', async () => {
     const station = new FakeStation(FILES);
     await station.start(schedule([{ items: ['long'] }, { at: 20, items: ['a'] }]));
     await station.until(18.5);
@@ -222,7 +222,7 @@ describe('a change of the schedule', () => {
     expect(station.aired).toEqual(['a 0-5', 'b+5 5-']);
   });
 
-  test('a change whose lengths come behind those of the next one is none', async () => {
+  test('that finishes measuring lengths after a later change is discarded', async () => {
     const station = new FakeStation(FILES);
     await station.start(schedule([{ items: ['a'] }]));
     await station.until(5);
@@ -254,7 +254,7 @@ describe('a change of the schedule', () => {
     expect(station.lines('warn')).toEqual([]);
   });
 
-  test('gives a fallback program to what has failed, and another one to what has one', async () => {
+  test('starts a fallback program after a failure, and replaces a running fallback program', async () => {
     const station = new FakeStation(FILES);
     const items = [{ url: 'missing', duration: 60_000 }];
     await station.start(schedule([{ items }]));
@@ -269,7 +269,7 @@ describe('a change of the schedule', () => {
     expect(station.holes(100)).toEqual([]);
   });
 
-  test('of the stream itself is told, and counts later', async () => {
+  test('of the Stream part logs a warning and has no effect on a running channel', async () => {
     const station = new FakeStation(FILES);
     await station.start(schedule([{ items: ['a'] }]));
     const changed = schedule([{ items: ['a'] }]);
@@ -280,7 +280,7 @@ describe('a change of the schedule', () => {
 });
 
 describe('the stream', () => {
-  test('is tried again every second while its name is taken, and after somebody has ended it', async () => {
+  test('is retried every second while its name is taken, and after its end from outside', async () => {
     const station = new FakeStation(FILES);
     station.refused = "stream 'tv' is already being published";
     await station.start(schedule([{ items: ['long'] }]));
@@ -298,7 +298,7 @@ describe('the stream', () => {
     ]);
   });
 
-  test('ends with the channel, and nothing is played any more', async () => {
+  test('ends with the channel, and no further item plays', async () => {
     const station = new FakeStation(FILES);
     await station.start(schedule([{ items: ['a'] }]));
     await station.until(5);
@@ -310,7 +310,7 @@ describe('the stream', () => {
   });
 });
 
-test('says which program is on, also of one without a name', async () => {
+test('logs each program that starts, even without a name', async () => {
   const station = new FakeStation(FILES);
   const named = schedule([{ items: ['a'] }, { at: 10, items: ['a', 'c'] }]);
   await station.start({ ...named, programs: named.programs.map((program, index) => (index === 1 ? { ...program, name: '' } : program)) });
@@ -339,7 +339,7 @@ test('tells which item is on air, and how far it is', async () => {
 });
 
 describe('a wall clock that is set back', () => {
-  test('does not keep what has failed from being tried again', async () => {
+  test('does not stop retries of a failed item', async () => {
     const station = new FakeStation({ c: 60, '@cam': 0 });
     const camera = station.media.get('stream://default/app/cam')!;
     camera.missing = true;

@@ -81,7 +81,7 @@ function sound(): Uint8Array {
 }
 
 describe('encoders', () => {
-  test('are judged by their stream id as a URL, and let in', async () => {
+  test('are judged by their stream id as a URL, and admitted', async () => {
     const stay = new FakeLease();
     const access = new FakeGatekeeper(() => stay);
     const { gate, port } = await provide(access);
@@ -122,7 +122,7 @@ describe('encoders', () => {
     expect([gate.streams.length, provider.refused]).toEqual([0, 1]);
   });
 
-  test('whose verdict comes later lose nothing of what they sent', async () => {
+  test('with a late verdict lose none of their data', async () => {
     const { access, answer } = FakeGatekeeper.waiting();
     const { gate, port } = await provide(access);
     const encoder = await call(port, STREAM_ID);
@@ -165,7 +165,7 @@ describe('encoders', () => {
     }
   });
 
-  test('end with the reason when their time is over; one that finds no application ends its stay at once', async () => {
+  test('end with the reason when their lease expires; without an application the lease ends at once', async () => {
     const stay = new FakeLease();
     const { gate, logger, port } = await provide(new FakeGatekeeper(() => stay));
     const encoder = await call(port, STREAM_ID);
@@ -181,7 +181,7 @@ describe('encoders', () => {
   });
 });
 
-describe('what a caller sends before its verdict', () => {
+describe('data of a caller before its verdict', () => {
   function waiting(open: () => LimitedSession | RejectionCode) {
     const { access, answer } = FakeGatekeeper.waiting();
     const ends: string[] = [];
@@ -227,7 +227,7 @@ describe('what a caller sends before its verdict', () => {
     expect([inner.heard.at(-1), stay.closes]).toEqual(['closed', 1]);
   });
 
-  test('is bounded: live media begin anew', async () => {
+  test('is bounded: on overflow only the newest data is kept', async () => {
     const inner = recording();
     const { answer, session } = waiting(() => inner);
     for (let n = 0; n < 5; n += 1) session.onData(new Uint8Array(200 * 1024).fill(n));
@@ -255,7 +255,7 @@ describe('what a caller sends before its verdict', () => {
 });
 
 describe('players', () => {
-  test('are sent away while the server is drained', async () => {
+  test('are refused while the server is drained', async () => {
     const { finder, port, streamId } = await serve(new FakeGatekeeper(() => new FakeLease()));
     finder.draining = true;
     await expect(call(port, streamId)).rejects.toMatchObject({ code: RejectionCode.UNAVAILABLE });
@@ -263,7 +263,7 @@ describe('players', () => {
     (await call(port, streamId)).leave();
   });
 
-  test('are told when nobody knows whether another server has the stream', async () => {
+  test('are answered "unavailable" while another server may have the stream, "not found" otherwise', async () => {
     const { isUnknown, port, publisher } = await serve(new FakeGatekeeper(() => new FakeLease()));
     await expect(call(port, 'default/app/other')).rejects.toMatchObject({ code: RejectionCode.NOT_FOUND });
     isUnknown.mockReturnValue(true);
@@ -281,13 +281,13 @@ describe('players', () => {
     expect([publisher.refused, find.mock.calls.length]).toEqual([1, 0]);
   });
 
-  test('play what a control server sends them to', async () => {
+  test('play the stream that a control server redirects them to', async () => {
     const { served, streamId, port } = await serve(new FakeGatekeeper(() => FakeLease.to(`srt://${streamId}`)));
     await call(port, 'default/app/elsewhere?policy=p');
     await until('the player', () => served.viewers === 1, DEADLINE);
   });
 
-  test('play once they are let in, and go when their time is over', async () => {
+  test('play after their verdict, and are disconnected when their lease expires', async () => {
     const { access, answer } = FakeGatekeeper.waiting();
     const { logger, served, streamId, port } = await serve(access);
     const player = await call(port, streamId);

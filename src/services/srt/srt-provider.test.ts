@@ -81,7 +81,7 @@ function sound(): Uint8Array {
   return output.view().slice();
 }
 
-describe('what encoders send', () => {
+describe('data of encoders', () => {
   test('becomes tracks and packets of the stream they name', async () => {
     const { gate, logger, port } = await listen({ audioLabels: () => [{ name: 'Commentary', language: 'en' }] });
     const encoder = await call(port, 'media.example/app/live?token=secret');
@@ -104,7 +104,7 @@ describe('what encoders send', () => {
     });
   });
 
-  test('is told of in figures while it comes', async () => {
+  test('is counted in statistics while it arrives', async () => {
     const { provider, port } = await listen();
     const encoder = await call(port, 'default/app/live');
     for (let index = 0; index < 20; index += 1) encoder.send(new Uint8Array(1316).fill(0x47));
@@ -122,30 +122,27 @@ describe('what encoders send', () => {
     await until('the end', () => provider.statistics().length === 0, { deadlineMs: 10_000 });
   });
 
-  test.each(['push', 'checkStart', 'end'] as const)(
-    'a fault of ours in %s ends the connection that showed it, and no other',
-    async (method) => {
-      const { gate, logger, provider, port } = await listen();
-      const before = await call(port, 'default/app/before');
-      const fault = new TypeError('made up');
-      const failing = vi.spyOn(TransportFeed.prototype, method).mockImplementationOnce(() => {
-        throw fault;
-      });
-      const encoder = method === 'checkStart' ? before : await call(port, 'default/app/live');
-      if (method === 'push') encoder.send(sound().subarray(0, 1316));
-      if (method === 'end') encoder.connection.close('done', performance.now() * 1000);
-      const stream = await gate.stream(encoder === before ? 0 : 1);
-      await stream.until(({ closed }) => closed);
-      failing.mockRestore();
-      expect(stream.closeReason).toEqual({ code: 'peer-error', detail: 'internal error' });
-      expect(logger.matching('SRT connection failed inside the server').map(({ fields }) => fields['err'])).toEqual([fault]);
-      const after = encoder === before ? await call(port, 'default/app/after') : before;
-      const bytes = sound();
-      for (let at = 0; at < bytes.length; at += 1316) after.send(bytes.subarray(at, at + 1316));
-      await (await gate.stream(encoder === before ? 1 : 0)).until(({ packets }) => packets.length > 40);
-      expect(provider.connections).toBe(1);
-    },
-  );
+  test.each(['push', 'checkStart', 'end'] as const)('an internal fault in %s closes only the connection that caused it', async (method) => {
+    const { gate, logger, provider, port } = await listen();
+    const before = await call(port, 'default/app/before');
+    const fault = new TypeError('made up');
+    const failing = vi.spyOn(TransportFeed.prototype, method).mockImplementationOnce(() => {
+      throw fault;
+    });
+    const encoder = method === 'checkStart' ? before : await call(port, 'default/app/live');
+    if (method === 'push') encoder.send(sound().subarray(0, 1316));
+    if (method === 'end') encoder.connection.close('done', performance.now() * 1000);
+    const stream = await gate.stream(encoder === before ? 0 : 1);
+    await stream.until(({ closed }) => closed);
+    failing.mockRestore();
+    expect(stream.closeReason).toEqual({ code: 'peer-error', detail: 'internal error' });
+    expect(logger.matching('SRT connection failed inside the server').map(({ fields }) => fields['err'])).toEqual([fault]);
+    const after = encoder === before ? await call(port, 'default/app/after') : before;
+    const bytes = sound();
+    for (let at = 0; at < bytes.length; at += 1316) after.send(bytes.subarray(at, at + 1316));
+    await (await gate.stream(encoder === before ? 1 : 0)).until(({ packets }) => packets.length > 40);
+    expect(provider.connections).toBe(1);
+  });
 
   test('names the program it wants, which must be a number', async () => {
     const { gate, port } = await listen({ timeouts: { firstTrack: 300 } });
@@ -195,7 +192,7 @@ describe('what encoders send', () => {
   });
 });
 
-describe('who is let in', () => {
+describe('admission of callers', () => {
   test.each([
     ['no-virtual-host', RejectionCode.NOT_FOUND],
     ['no-application', RejectionCode.NOT_FOUND],
@@ -234,7 +231,7 @@ describe('who is let in', () => {
     ['default%2Fapp%3Fkey%3Da-secret-key', '"default/app?…" names no stream'],
     ['%ff/app%3Fkey%3Da-secret-key', '"…" names no stream'],
     ['#!::h=default,r=app/live,m=publish?key=a-secret-key', 'asks for something else'],
-  ])('no key of a caller who is refused by its stream id %s is told', async (streamId, told) => {
+  ])('a refusal of the stream id %s is logged without its key', async (streamId, told) => {
     const { port, logger } = await listen();
     await expect(call(port, streamId)).rejects.toThrow();
     const lines = JSON.stringify(logger.lines);
@@ -242,7 +239,7 @@ describe('who is let in', () => {
     expect(lines).not.toContain('secret');
   });
 
-  test('every port of a listener takes callers, each with its own stream for those who name none', async () => {
+  test('every port of a listener accepts callers, and has its own stream for callers without a stream id', async () => {
     const first = await listen({ ports: [0, 0] });
     const { ports } = first.provider;
     await first.provider.stop();
@@ -256,7 +253,7 @@ describe('who is let in', () => {
     expect(gate.streams.map(({ name }) => name)).toEqual(['mapped0', 'mapped1', ...ports.map((port) => `named${port}`)]);
   });
 
-  test('who says that it wants to play is refused, and who says nothing, or to publish, is not', async () => {
+  test('a caller with the mode of a player is refused; a caller without a mode, or with "publish", is admitted', async () => {
     const { provider, port, logger } = await listen();
     await expect(call(port, '#!::u=default/app/live,m=request')).rejects.toMatchObject({ code: RejectionCode.BAD_MODE });
     await expect(call(port, '#!::u=default/app/live,m=bidirectional')).rejects.toMatchObject({ code: RejectionCode.BAD_MODE });
@@ -269,7 +266,7 @@ describe('who is let in', () => {
     expect(provider.connections).toBe(1);
   });
 
-  test('an address has a share of connections, which it gets back; its refusals are told of once', async () => {
+  test('an address has a share of connections, which frees up when one closes; refusals are logged once', async () => {
     const logger = new RecordingLogger();
     const refusals = new RefusalLog(logger);
     closings.push(async () => refusals.close());

@@ -132,7 +132,7 @@ describe('viewers', () => {
     expect([(first?.[1] ?? 0) & 0x1f, first?.[2]]).toEqual([0, 0]);
   });
 
-  test('who comes in the middle begins at the next keyframe', async () => {
+  test('that join in mid-stream start at the next keyframe', async () => {
     const { served, stream, port } = await serve();
     const early = await play(port, 'default/app/stream');
     const frames = pictures(0);
@@ -152,7 +152,7 @@ describe('viewers', () => {
     expect(bytes).toBe([early, late].flatMap(({ payloads }) => payloads).reduce((sum, { length }) => sum + length, 0));
   });
 
-  test('who leaves is counted out, and nothing is muxed for nobody', async () => {
+  test('that leave are counted out, and without viewers nothing is muxed', async () => {
     const { served, stream, port, logger } = await serve();
     expect(served.urgency).toBe(Urgency.NONE);
     const player = await play(port, 'default/app/stream');
@@ -174,7 +174,7 @@ describe('viewers', () => {
     },
   );
 
-  test.each(['publish', 'bidirectional'])('who says that it wants to %s is refused', async (mode) => {
+  test.each(['publish', 'bidirectional'])('with the mode %s are refused', async (mode) => {
     const { port, publisher } = await serve();
     await expect(play(port, `#!::u=default/app/stream,m=${mode}`)).rejects.toMatchObject({ code: RejectionCode.BAD_MODE });
     expect(publisher.refused).toBe(1);
@@ -206,7 +206,7 @@ describe('viewers', () => {
     }
   });
 
-  test('are sessions with a name and bytes of their own, and can be sent away', async () => {
+  test('are sessions with an id and a byte count, and can be disconnected', async () => {
     const { served, stream, port } = await serve();
     const [first, second] = [await play(port, 'default/app/stream'), await play(port, 'default/app/stream')];
     feed(served, 0);
@@ -222,7 +222,7 @@ describe('viewers', () => {
     await second?.received(two?.bytes ?? 0);
   });
 
-  test('one more than the application may have is refused by the handshake, or sent away where the place went meanwhile', async () => {
+  test('beyond the limit of the application are refused in the handshake, or disconnected when the limit was reached meanwhile', async () => {
     const { served, stream, port, logger } = await serve();
     stream.maxViewers = 1;
     const first = await play(port, 'default/app/stream');
@@ -239,7 +239,7 @@ describe('viewers', () => {
     expect([stream.sessions.length, served.viewers, served.urgency]).toEqual([0, 0, Urgency.NONE]);
   });
 
-  test('of a stream that ends are told', async () => {
+  test('are disconnected when their stream ends', async () => {
     const { served, port, stream } = await serve();
     const player = await play(port, 'default/app/stream');
     served.close({ code: 'deleted', detail: 'by the test' });

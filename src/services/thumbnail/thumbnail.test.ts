@@ -105,7 +105,7 @@ describe('thumbnails', () => {
     expect(snapshot()).toEqual([{ type: 'kinds', kinds: ['jpg', 'webp'] }, expect.objectContaining({ type: 'image', kind: 'jpg' })]);
   });
 
-  it('end with their stream, answering whoever waits, twice if need be', () => {
+  it('end with their stream and answer 404 to held requests, even when closed twice', () => {
     const { delivery, stream } = setUp();
     const waiting = delivery.request('thumb.jpg');
     stream.close(REASON);
@@ -116,7 +116,7 @@ describe('thumbnails', () => {
     stream.onPacket(image(JPEG, 'late'));
   });
 
-  it('count bytes, and whoever is given an image as a viewer', () => {
+  it('count bytes, and count each recipient of an image as a viewer', () => {
     const { delivery, source, stream } = setUp();
     delivery.feed.request.onBytesSent(1234);
     const session = delivery.feed.request.openSession?.({ id: 'a', onTerminate: () => undefined });
@@ -131,7 +131,7 @@ describe('thumbnails', () => {
     expect(delivery.context.viewers.map(({ ttlMs }) => ttlMs)).toEqual([10_000, 10_000]);
   });
 
-  it('are not given to a viewer that was sent away', () => {
+  it('are refused to a disconnected viewer', () => {
     const { delivery, stream } = setUp();
     stream.onPacket(image(JPEG, 'now'));
     delivery.context.refusing = true;

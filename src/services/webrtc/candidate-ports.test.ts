@@ -20,7 +20,7 @@ test('a range of ports on the addresses of the server', () => {
   ]);
 });
 
-test('an address of somebody else is told to peers, and the port opened everywhere', () => {
+test('a foreign address is announced to peers, and its port is opened on all interfaces', () => {
   expect(readCandidatePorts(['203.0.113.9:5000/udp', '[2001:db8::1]:5000/udp'], ['*'])).toEqual([
     { host: '0.0.0.0', port: 5000, addresses: ['203.0.113.9'] },
     { host: '::', port: 5000, addresses: ['2001:db8::1'] },
@@ -64,7 +64,7 @@ test.each([
   ['192.0.2.1:10000/udp', ['*'], null],
   ['[::]:10000/udp', ['*'], null],
   ['relay.example.com:3478', ['*'], null],
-])('%s on %j stands for the public address as %s', (entry, bindAddresses, meant) => {
+])('%s on %j is announced with the public address as %s', (entry, bindAddresses, meant) => {
   expect(withOutside(entry, '203.0.113.9', bindAddresses)).toEqual([entry, ...(meant === null ? [] : [meant])]);
 });
 
@@ -72,7 +72,7 @@ test('a public address of IPv6 is written as such', () => {
   expect(withOutside('*:10000/udp', '2001:db8::9', ['*'])).toEqual(['*:10000/udp', '[2001:db8::9]:10000/udp']);
 });
 
-test('link-local addresses are told only where that is wanted', () => {
+test('link-local addresses are announced only when the setting asks for them', () => {
   const address = (text: string, internal = false): NetworkInterfaceInfo => {
     return { family: 'IPv6', address: text, internal, netmask: '', mac: '', cidr: null, scopeid: 0 };
   };

@@ -99,7 +99,7 @@ async function told(path: string, stream: string): Promise<{ media: string[]; re
 }
 
 // An address of the machine itself cannot be listened on beside all of them, and need not be.
-test.each(['203.0.113.9', '127.0.0.1'])('behind %s, says the STUN server, peers are told so', async (outside) => {
+test.each(['203.0.113.9', '127.0.0.1'])('peers get the public address %s that the STUN server reports', async (outside) => {
   const [star = 0, alone = 0, named = 0, relay = 0] = await freePorts(4);
   const places = [`*:${star}/udp`, `${alone}/udp`, `\${PublicIP}:${named}/udp`].map((place) => `<IceCandidate>${place}</IceCandidate>`);
   const path = await start(seenAs(outside), `${places.join('')}<TcpRelay>*:${relay}</TcpRelay><TcpForce>true</TcpForce>`);
@@ -137,7 +137,7 @@ test.each([
   if (publishers !== '*') expect([media, relays]).toEqual([[`127.0.0.1 ${port}`], [`<turn:127.0.0.1:${relay}?transport=tcp>`]]);
 });
 
-test('peers are told addresses that the machine got later, and the log warns while it has none to tell', async () => {
+test('peers get addresses that the machine got later, and the log warns while there are none', async () => {
   const [port = 0, relay = 0] = await freePorts(2);
   machine.addresses = ['127.0.0.1'];
   const path = await start('', `<IceCandidate>*:${port}/udp</IceCandidate><TcpRelay>*:${relay}</TcpRelay><TcpForce>true</TcpForce>`);

@@ -8,14 +8,14 @@ test('an address of the machine is listened on and told', () => {
   });
 });
 
-test('a star stands for all addresses the server is bound to', () => {
+test('"*" means all addresses the server is bound to', () => {
   expect(readRelayAddresses(['*:3478'], ['127.0.0.1'])).toEqual({
     listen: [{ host: '127.0.0.1', port: 3478 }],
     urls: ['turn:127.0.0.1:3478?transport=tcp'],
   });
 });
 
-test('a name, and an address of somebody else, are told as they are', () => {
+test('a host name and a foreign address are announced unchanged', () => {
   expect(readRelayAddresses(['relay.example.com:443', '203.0.113.9:443', '[2001:db8::1]:443'], ['*'])).toEqual({
     listen: [
       { host: '0.0.0.0', port: 443 },
@@ -49,6 +49,6 @@ test.each([
   [['*:70000'], undefined],
   [['*:3478/udp'], undefined],
   [['*:3478'], 'host.example:1'],
-])('%j bound to %s is refused with what is wrong', (entries, bindTo) => {
+])('%j bound to %s is refused with the reason', (entries, bindTo) => {
   expect(() => readRelayAddresses(entries, ['*'], bindTo)).toThrow(/^'.*' is not <ip>:<port>$|is not an IP address$/);
 });

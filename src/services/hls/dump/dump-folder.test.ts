@@ -24,7 +24,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-it('does not follow a link that somebody put in the place of a file, and overwrites what an earlier dump left', async () => {
+it('overwrites a file of an earlier dump, but follows no link planted in place of a file', async () => {
   const outside = join(folder, 'outside');
   writeFileSync(outside, 'precious');
   writeFileSync(join(folder, 'old.m4s'), 'an earlier and longer one');
@@ -40,7 +40,7 @@ it('does not follow a link that somebody put in the place of a file, and overwri
   expect(events).toEqual([expect.stringMatching(/^ELOOP/), 'settled']);
 });
 
-it('that cannot follow says so at once, and settles behind what is under way, even if that fails as well', async () => {
+it('reports at once that the disk is too slow, and settles after the running write, even if that write fails', async () => {
   const disk = Promise.withResolvers<void>();
   files.enqueue(async () => {
     await disk.promise.finally(() => events.push('written'));

@@ -115,7 +115,7 @@ test('a dump can be played while it runs', async () => {
   end(stream);
 });
 
-test('a dump goes on when a full disk takes files again, with gaps where it did not', async () => {
+test('a dump resumes when a full disk has room again, and lists the segments it missed as gaps', async () => {
   const stream = open([WANTED]);
   send(stream, 0, 3);
   await expect.poll(() => files('stream/app')).toHaveLength(3);
@@ -174,7 +174,7 @@ test('a folder that another dump writes into is refused, until that is over', as
   expect(packets(join(folder, 'stream/app/playlist.m3u8')).video).toBe(SAMPLE.packets.filter(({ track }) => track.type === 'video').length);
 });
 
-test('what cannot be dumped is told, and the stream goes on', async () => {
+test('a dump that cannot be written logs the reason, and the stream continues', async () => {
   writeFileSync(join(folder, 'file'), '');
   const stream = open([
     { ...WANTED, outputPath: '/etc/refused' },
@@ -210,7 +210,7 @@ test('an id belongs to one dump of a stream', async () => {
   end(stream);
 });
 
-test('a stream that is gone says so to whoever comes late', () => {
+test('an ended stream notifies an observer that subscribes late', () => {
   const stream = open([]);
   end(stream);
   const streamEnded = vi.fn();

@@ -167,7 +167,7 @@ describe('a dump', () => {
     expect(existsSync(join(folder, 'other.info'))).toBe(false);
   });
 
-  it('keeps its id after the end; stopping again is fine, an unknown one is not', async () => {
+  it('keeps its id after its end; a second stop is accepted, an unknown id is refused', async () => {
     delivery.feed.watched = false;
     expect(stream.urgency).toBe(Urgency.NONE);
     await dumper.start(stream, wish('a'));
@@ -184,7 +184,7 @@ describe('a dump', () => {
     expect(() => dumper.stop(stream, 'zzz')).toThrow('Could not find dump info');
   });
 
-  it('that has ended keeps nothing of what it wrote in memory', async () => {
+  it('frees the text of its info file after its end', async () => {
     const cleared = vi.spyOn(DumpInfo.prototype, 'clear');
     await dumper.start(stream, wish('done'));
     await dumper.start(stream, wish('bad'));
@@ -240,7 +240,7 @@ describe('a dump', () => {
     await dumper.start(stream, wish('b', shared));
   });
 
-  it('whose start failed leaves nothing in the way of the next try', async () => {
+  it('can be started again after a failed start', async () => {
     mkdirSync(join(folder, 'again/llhls.m3u8'), { recursive: true });
     send(0, 5);
     await expect(dumper.start(stream, wish('again'))).rejects.toThrow(/^Could not dump segment: (EISDIR|ENOTEMPTY|EEXIST)/);
@@ -264,7 +264,7 @@ describe('a dump', () => {
     expect(frames(join(folder, 'good/llhls.m3u8')).video).toBe(sample.packets.filter(isVideo).length);
   });
 
-  it('goes on when a full disk takes files again, with gaps where it did not', async () => {
+  it('resumes when a full disk has room again, and lists the segments it missed as gaps', async () => {
     await dumper.start(stream, wish('d'));
     const settled = async (): Promise<void> => dumper.list(stream)[0]?.settled;
     send(0, 3);
@@ -327,7 +327,7 @@ describe('a dump', () => {
     expect(frames(join(folder, 'good/llhls.m3u8')).video).toBe(sample.packets.filter(isVideo).length);
   });
 
-  it('that a kill interrupted says Error after the next start, others keep what they say', async () => {
+  it('interrupted by a kill has the status Error after the next start; the status of other dumps does not change', async () => {
     await dumper.start(stream, wish('done'));
     await dumper.start(stream, wish('cut', { userData: '<Status>Running</Status>' }));
     send(0, 5);

@@ -73,14 +73,14 @@ describe('RunFolder', () => {
 describe('where DVR keeps its files', () => {
   const SEGMENT = [Buffer.from('x')];
 
-  it('is the state folder, where nobody else may look, unless a stream names another', async () => {
+  it('is the state folder, closed to other users, unless a stream names another folder', async () => {
     const { storage } = make();
     const file = await storage.open('', [APP, 'stream'], 'llhls').write('0/1.m4s', SEGMENT);
     expect(file.startsWith(join(root, 'state/dvr', APP, 'stream/'))).toBe(true);
     for (let at = file; at !== join(root, 'state'); at = dirname(at)) expect(statSync(at).mode & 0o077, at).toBe(0);
   });
 
-  it('must lie in the folders that are allowed, links followed', async () => {
+  it('must lie in the allowed folders after links are followed', async () => {
     const { storage, logger, conditions } = make(undefined, new AllowedFolders([join(root, 'in')], 'the setting'));
     mkdirSync(join(root, 'in'));
     mkdirSync(join(root, 'out'));
@@ -95,7 +95,7 @@ describe('where DVR keeps its files', () => {
     await storage.open(join(root, 'in/good'), [APP, 'stream'], 'a').write('0/1.m4s', SEGMENT);
   });
 
-  it('is nothing that others may have put into a folder of everybody', async () => {
+  it('is no folder or link that another user may have planted in a world-writable folder', async () => {
     const { storage } = make();
     const everybody = join(root, 'everybody');
     mkdirSync(everybody);
@@ -124,7 +124,7 @@ describe('where DVR keeps its files', () => {
 });
 
 describe('DvrStorage', () => {
-  it('removes what servers left that run no more, and nothing else', async () => {
+  it('removes only the folders of servers that no longer run', async () => {
     const child = spawn('sleep', ['60']);
     try {
       const dead = leave('one', `${MACHINE}_${deadPid()}_abc_llhls`);

@@ -69,7 +69,7 @@ describe('DVR', () => {
     expect(delta.length).toBeLessThan(simulation.delivery.get(track.uri).text.length * 0.6);
   });
 
-  it('goes on with a short playlist when the disk fails', async () => {
+  it('continues with a short playlist when the disk fails', async () => {
     const file = join(directory, 'not-a-directory');
     writeFileSync(file, '');
     const simulation = start(3600, file);

@@ -75,7 +75,7 @@ describe('BreakMarkers', () => {
     ]);
   });
 
-  it('takes up a break in its middle, and one that has no duration', () => {
+  it('joins a break in its middle, and accepts a break without a duration', () => {
     const markers = new BreakMarkers();
     markers.push(cue(1000, 'cont', 30_000, 12_000));
     // It is no reason to cut.
@@ -102,7 +102,7 @@ describe('BreakMarkers', () => {
     expect([sectionOf(out)?.time, sectionOf(back)?.time]).toEqual([2010 * 90, 7000 * 90]);
   });
 
-  it('lists what comes together in order of time, and asks for the earliest cut', () => {
+  it('lists simultaneous markers in order of time, and asks for the earliest cut', () => {
     const markers = new BreakMarkers();
     markers.push(cue(3000, 'in'));
     markers.push(splice(2000, 1, 'out'));
@@ -115,7 +115,7 @@ describe('BreakMarkers', () => {
     ).toEqual(['#EXT-X-DATERANGE', '#EXT-X-CUE-IN', '']);
   });
 
-  it('believes a source that says how far its break has come', () => {
+  it('uses the elapsed time that the source sends', () => {
     const markers = new BreakMarkers();
     markers.push(cue(0, 'out', 60_000));
     markers.take(0, EPOCH);
@@ -127,7 +127,7 @@ describe('BreakMarkers', () => {
     ]);
   });
 
-  it('remembers where the 64 newest splices began, and dates the ends of others by themselves', () => {
+  it('remembers the start of the 64 newest splices, and dates the end of older ones by their end alone', () => {
     const markers = new BreakMarkers();
     const begin = (id: number): string => {
       markers.push(splice(id * 1000, id, 'out'));
@@ -142,7 +142,7 @@ describe('BreakMarkers', () => {
     expect([end(0), end(5)]).toEqual([0, 5].map(() => `START-DATE="${formatLocalTime(EPOCH + 900_000)}"`));
   });
 
-  it('drops the oldest of too many, and what is no marker', () => {
+  it('drops the oldest of more than 32 markers, and skips events that are no markers', () => {
     const markers = new BreakMarkers();
     for (let id = 0; id < 40; id += 1) markers.push(splice(1000 + id, id, 'out'));
     markers.push(marker(0, 'cue', Buffer.from('bad')));

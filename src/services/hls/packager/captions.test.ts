@@ -110,7 +110,7 @@ it('captions are looked for in tracks that can have them, and forgotten with the
   expect(watch.of(video)).toEqual([]);
 });
 
-it('variants with the same captions share a group, and others have their own', () => {
+it('variants with the same captions share a group, variants with other captions get another group', () => {
   const groups = new CaptionGroups();
   const ids = [['CC1'], ['CC1', 'CC3'], ['CC1'], []].map((channels) => groups.idOf(channels));
   expect(ids).toEqual(['cc', 'cc_2', 'cc', null]);

@@ -45,7 +45,7 @@ beforeEach(async () => {
 afterEach(() => rm(root, { recursive: true, force: true }));
 
 describe('SegmentWindow without DVR', () => {
-  it('keeps what fits and releases the rest after telling the views', () => {
+  it('keeps the newest segments, and releases the others after the views have retired them', () => {
     const kept = new VariantSegments('7', { memoryCount: 2, rewinding: null }, context);
     for (let number = 0; number < 4; number++) kept.add(segment(number));
     expect(summary()).toEqual(['segment 0', 'segment 1', 'segment 2', 'retire 1', 'segment 3', 'retire 2']);
@@ -73,7 +73,7 @@ describe('SegmentWindow of segments that are too large', () => {
     expect(kept.window.shortened).toBe(5);
   });
 
-  it('gives back no more than it must', () => {
+  it('releases only as many segments as necessary', () => {
     const crowded = { ...context, asksBack: (spans: () => readonly Span[]) => spans().length > 3 };
     const kept = new VariantSegments('7', { memoryCount: 5, rewinding: null }, crowded);
     for (let number = 0; number < 6; number++) kept.add(segment(number));
@@ -115,7 +115,7 @@ describe('SegmentWindow with DVR', () => {
     expect(await files()).toEqual([]);
   });
 
-  it('drops a segment that cannot be written, and what lies before it', async () => {
+  it('drops a segment that cannot be written, and all segments before it', async () => {
     const blocked = join(root, 'file');
     await writeFile(blocked, '');
     const archive = new DvrArchive(new RunFolder(blocked, ['app', '..'], 'hls'));

@@ -12,7 +12,7 @@ const textsOf = (file: Buffer): string[] =>
     .map((cue) => cue.split('\n')[2] ?? '');
 
 describe('cues that wait', () => {
-  it('are written in the order of their times, whatever the order in which they came', () => {
+  it('are written in order of their times, not of their arrival', () => {
     const cues = new WaitingCues(() => 0);
     for (const start of [3000, 1000, 2000]) cues.push(cuePacket(track, [start, start + 500], `${start}`));
     expect(textsOf(cues.write(0, 4000))).toEqual(['1000', '2000', '3000']);
@@ -28,7 +28,7 @@ describe('cues that wait', () => {
     expect([cues.dropped, textsOf(cues.write(4000, 8000))]).toEqual([2, ['still on']]);
   });
 
-  it('have room for so many characters at once, which those give back that are over', () => {
+  it('are bounded by their characters, and forgotten cues make room for new ones', () => {
     const cues = new WaitingCues(() => 0);
     const fill = (from: number, texts: number): void => {
       for (let n = 0; n < texts; n += 1) cues.push(cuePacket(track, [from, from + 1000], 'x'.repeat(4096)));

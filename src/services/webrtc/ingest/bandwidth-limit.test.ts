@@ -13,7 +13,7 @@ function publisher(): (received: number, lost: number) => number {
   };
 }
 
-test('it begins with what most encoders want, and grows to twice what arrives', () => {
+test('starts at the usual bitrate of encoders, and grows to twice the received bitrate', () => {
   const second = publisher();
   expect([second(0, 0), second(50, 0)]).toEqual([3_000_000, 3_000_000]);
   expect([second(400, 0), second(400, 7)]).toEqual([3_240_000, 3_499_200]);
@@ -21,7 +21,7 @@ test('it begins with what most encoders want, and grows to twice what arrives', 
   expect(second(400, 0)).toBe(8_000_000);
 });
 
-test('losses keep it from growing, many bring it below what arrives', () => {
+test('few losses stop its growth, many losses lower it below the received bitrate', () => {
   const second = publisher();
   expect(second(380, 20)).toBe(3_000_000);
   expect(second(160, 40)).toBe(1_440_000);

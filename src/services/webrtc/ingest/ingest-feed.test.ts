@@ -225,7 +225,7 @@ test.each([
   expect(stream.packets).toEqual([]);
 });
 
-test('what arrived is told twenty times a second', () => {
+test('feedback about arrived packets is sent twenty times a second', () => {
   const feed = open(offer(FULL, false), 0);
   const sender = new Sender();
   for (let n = 0; n < 25; n += 1) {
@@ -286,7 +286,7 @@ describe('losses', () => {
     expect(keyframesAsked()).toBe(0);
   });
 
-  test('what stays lost costs frames up to the next keyframe, which is asked for', () => {
+  test('an unrepaired loss drops frames up to the next keyframe, which is requested', () => {
     const feed = open(offer(FULL, false));
     const sender = new Sender();
     run(feed, sender, 0, 30, (frame, part) => frame === 5 && part === 1);
@@ -297,7 +297,7 @@ describe('losses', () => {
     expect(feed.tracks[0]?.counters.skipped).toBeGreaterThan(10);
   });
 
-  test('a sender that gives no keyframe is heard again after a while', () => {
+  test('a sender that ignores keyframe requests is accepted again after a while', () => {
     const feed = open(offer(FULL, false));
     run(feed, new Sender(), 0, 150, (frame, part) => frame === 5 && part === 1);
     expect(videoPackets().length).toBeGreaterThan(30);
@@ -319,7 +319,7 @@ describe('losses', () => {
   });
 });
 
-test('B-frames are told of once and get decoding times', () => {
+test('B-frames are reported once and get decoding times', () => {
   const feed = open(offer(FULL, false));
   const sender = new Sender();
   for (const [n, frame] of [0, 3, 1, 2, 6, 4, 5, 9, 7, 8].entries()) {
@@ -360,7 +360,7 @@ test('frames that are led back to be in step with the audio are no B-frames, and
   expect(reordered).toBe(0);
 });
 
-test('simulcast layers become tracks of their own, in the order of the offer', () => {
+test('simulcast layers become separate tracks in the order of the offer', () => {
   const feed = open(
     offer(
       [
@@ -418,14 +418,14 @@ test('another source of the same track is a new beginning', () => {
   expect(times[5]).toBe(200 * 90);
 });
 
-test('sources are bounded, strangers are counted', () => {
+test('the number of sources is bounded, and packets of unknown sources are counted', () => {
   const feed = open(offer(FULL));
   for (let ssrc = 1; ssrc <= 100; ssrc += 1) feed.rtp(audioPacket(1).fill(ssrc, 8, 12), clock.monotonic());
   feed.rtp(rtp({ type: 50, ssrc: 9, sequence: 1, timestamp: 1 }, Buffer.of(1)), clock.monotonic());
   expect(feed.counters.unknown).toBeGreaterThan(60);
 });
 
-test('a publisher that begins anew again and again is heard every time', () => {
+test('a publisher that restarts a hundred times is accepted each time', () => {
   const feed = open(offer(FULL, false));
   for (let round = 0; round < 100; round += 1) {
     const sender = new Sender(100 + round);

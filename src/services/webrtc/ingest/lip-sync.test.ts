@@ -33,7 +33,7 @@ test('without reports the times of arrival count, and nothing jumps at a wrap', 
   expect(sync.place(video, (4_294_967_000 + 90_000) % 2 ** 32, 99)).toBeCloseTo(4, 6);
 });
 
-test('frames are led to where reports put them, in steps nobody sees, and audio stays gapless', () => {
+test('video moves to the times of sender reports in steps below 5 ms, and audio stays gapless', () => {
   const sync = new LipSync();
   const [audio, video] = [sync.add(AUDIO), sync.add(VIDEO)];
   const { audioTimes, videoTimes } = play(sync, audio, video, { skew: 0.12, seconds: 8 });
@@ -59,7 +59,7 @@ test('a large error is made up for faster, and time never goes back; one of unre
   expect(video.wanted).toBeNull();
 });
 
-test('a source that begins anew is placed by its arrival again', () => {
+test('a restarted source is placed by its arrival time again', () => {
   const sync = new LipSync();
   const [audio, video] = [sync.add(AUDIO), sync.add(VIDEO)];
   play(sync, audio, video, { skew: 0, seconds: 2 });

@@ -123,7 +123,7 @@ describe('WHIP', () => {
     expect(provider.sessions).toBe(1);
   });
 
-  test('a publisher is let in, heard, asked for keyframes, and gone after its DELETE', async () => {
+  test('a publisher is admitted, received, asked for keyframes, and removed after its DELETE', async () => {
     const response = await post(publisher.offer());
     const answer = await response.text();
     expect(response.status).toBe(201);
@@ -191,7 +191,7 @@ describe('WHIP', () => {
     expect(provider.sessions).toBe(0);
   });
 
-  test('a fault of ours ends the publication, and the log has it', async () => {
+  test('an internal fault ends the publication and is logged', async () => {
     await publisher.connect(await (await post(publisher.offer())).text());
     await until('the connection', () => publisher.connected, { deadlineMs: 10_000 });
     await sendFrames(1);
@@ -209,7 +209,7 @@ describe('WHIP', () => {
     expect([provider.sessions, transport.sessions]).toEqual([0, 0]);
   });
 
-  test('a publisher of whom nothing can be read is told so, and the fault is not ours', async () => {
+  test('a publisher of unreadable media is disconnected, and no internal error is logged', async () => {
     gate.fault = new ProtocolError('AVCC', 'made up');
     await publisher.connect(await (await post(publisher.offer())).text());
     await until('the connection', () => publisher.connected, { deadlineMs: 10_000 });
@@ -305,7 +305,7 @@ describe('WHIP', () => {
     expect(gate.streams).toHaveLength(0);
   });
 
-  test('the size that frames grow to is told in advance', async () => {
+  test('the announced maximum size and frame rate are set on the track', async () => {
     const answer = await (
       await post(publisher.offer(), undefined, { 'Oven-Capabilities': 'max_width=1280, max_height=720, max_fps=25' })
     ).text();
@@ -317,7 +317,7 @@ describe('WHIP', () => {
     ]);
   });
 
-  test('relays are told in Link headers', async () => {
+  test('TURN relays are listed in Link headers', async () => {
     const response = await post(publisher.offer(), '/app/stream?direction=whip&transport=tcp');
     expect(response.headers.get('link')).toBe(
       '<turn:192.0.2.9:3478?transport=tcp>; rel="ice-server"; username="me"; credential="a \\"secret\\""; credential-type="password"',
@@ -378,7 +378,7 @@ describe('WebSocket', () => {
     }
   }
 
-  test('a publisher answers our offer and is heard; its stream ends with the connection', async () => {
+  test("a publisher answers the server's offer and is received; its stream ends with the connection", async () => {
     const client = new Client();
     await client.send({ command: 'request_offer' });
     const offer = await client.hears(1);
@@ -475,7 +475,7 @@ describe('WebSocket', () => {
     expect([provider.sessions, transport.sessions]).toEqual([0, 0]);
   });
 
-  test('relays are told to those that ask for them', async () => {
+  test('TURN relays are listed to clients that ask for them', async () => {
     const client = new Client('/app/stream?direction=send&transport=tcp');
     await client.send({ command: 'request_offer' });
     expect((await client.hears(1)).iceServers).toEqual([
@@ -484,7 +484,7 @@ describe('WebSocket', () => {
     client.socket.close();
   });
 
-  test('who asks for relays where there are none gets an empty list, in one spelling', async () => {
+  test('a client that asks for relays gets an empty list when there are none, in one spelling', async () => {
     const client = new Client('/app/stream?direction=send&transport=none');
     await client.send({ command: 'request_offer' });
     const offer = await client.hears(1);

@@ -79,7 +79,7 @@ test('error correction is offered where it is configured, with its own retransmi
   expect(lines(SETTINGS)[0]).toMatch(/^98 H264/);
 });
 
-test('an answer decides what is wrapped, and what is sent again', () => {
+test('an answer selects FEC and retransmission', () => {
   const types = '98 99 120 121 122';
   const [video, audio] = slotsFor(SETTINGS, [...H264, ...CORRECTION], types);
   expect(video).toMatchObject({ payloadType: 98, fec: { redPayloadType: 120, payloadType: 122 }, rtx: { payloadType: 121 } });
@@ -94,12 +94,12 @@ test('an answer decides what is wrapped, and what is sent again', () => {
   expect([unwanted?.fec, unwanted?.rtx?.payloadType]).toEqual([undefined, 99]);
 });
 
-test('nothing is sent again to a player that does not ask', () => {
+test('a player without RTX in its answer gets no retransmissions', () => {
   const [slot] = slotsFor({ ...SETTINGS, ulpfec: false }, H264.slice(0, 1).concat(H264.slice(2)), '98 99');
   expect([slot?.payloadType, slot?.rtx]).toEqual([98, null]);
 });
 
-test('one channel is announced as one', () => {
+test('mono audio is announced as mono', () => {
   const audioLines = (channels: number): string[] => {
     const tracks = [audioTrack({ id: 2, codec: AudioCodec.OPUS, config: null, codecString: 'opus', channels })];
     const medias = offerMedias(tracks, SETTINGS, MIDS, { video: newNumbers(), audio: newNumbers() });
@@ -195,7 +195,7 @@ test('frames ask players for the configured delay, and tell when they left', () 
   expect(slot && [extensionOf(slot, 7)?.length, slot.extension.sendTimeAt > 0]).toEqual([3, true]);
 });
 
-test('no level of audio is promised: nobody knows it', () => {
+test('audio levels are neither offered nor accepted', () => {
   expect(offered(SETTINGS).flatMap(({ extensions }) => extensions.map(({ uri }) => uri as string))).not.toContain(LEVEL_URI);
   const audioLines = ['m=audio 9 UDP/TLS/RTP/SAVPF 111', 'a=recvonly', 'a=mid:0', `a=extmap:1 ${LEVEL_URI}`, 'a=rtpmap:111 opus/48000/2'];
   const { medias } = answerOffer(described(...audioLines), TRACKS, SETTINGS, 'cname');

@@ -92,7 +92,7 @@ async function watch(): Promise<{ viewer: WebrtcViewer; session: PlaySession; en
   return { viewer, session, ends, renditions };
 }
 
-test.each(['without', 'with'])('%s the addon viewers are offered what it can do', async (addon) => {
+test.each(['without', 'with'])('%s the addon the offer lists only supported extensions', async (addon) => {
   if (addon === 'with' && loadAddon().addon === null) return;
   if (addon === 'without') vi.stubEnv('MILLRACE_NATIVE', 'off');
   const ports = [{ host: '127.0.0.1', port: 0, addresses: ['127.0.0.1'] }];
@@ -127,7 +127,7 @@ test('a viewer gets the stream from the next keyframe on, and counts', async () 
   await until('bytes are counted', () => source.bytes > 20 * 12, WAIT);
 });
 
-test('another rendition takes over at its keyframe without a gap in the numbers, and is told then', async () => {
+test('a rendition change happens at a keyframe with continuous sequence numbers, and is reported then', async () => {
   const { viewer, session, renditions } = await watch();
   await until('the session plays', () => source.viewers === 1, WAIT);
   let frame = 0;
@@ -169,7 +169,7 @@ test('an estimate changes the rendition of viewers that leave it to the server, 
   expect(session.rendition?.name).toBe('high');
 });
 
-test('until the other rendition takes over the viewer is told of the one it sees', async () => {
+test('the viewer is told its current rendition until the change happens', async () => {
   const { session, renditions } = await watch();
   await until('the session plays', () => source.viewers === 1, WAIT);
   for (const of of [LOW, HIGH]) stream.onPacket(packet(of, 0, true));
@@ -260,7 +260,7 @@ test('a viewer without consent gets nothing, and with it the stream from the nex
   expect(viewer.packets.map(({ payload }) => payload.at(-1))).toEqual([0, 3]);
 });
 
-test('the log tells what became of the checks of a viewer that does not connect', async () => {
+test('the log lists the connectivity checks of a viewer that does not connect', async () => {
   const session = publisher.openSession(TARGET, { client: '127.0.0.1', onEnded: () => undefined });
   const viewer = new WebrtcViewer();
   viewers.push(viewer);
@@ -281,7 +281,7 @@ test('the log tells what became of the checks of a viewer that does not connect'
   );
 });
 
-test('a client that requests offers and never connects is refused eventually, and others are not', async () => {
+test('a client that requests offers and never connects is refused at its limit, other clients are not', async () => {
   const ask = (client: string): PlaySession => publisher.openSession(TARGET, { client, onEnded: () => undefined });
   for (let n = 0; n < 256; n += 1) ask('192.0.2.1');
   expect(() => ask('192.0.2.1')).toThrow('not connected yet');
@@ -292,7 +292,7 @@ test('a client that requests offers and never connects is refused eventually, an
   expect(() => ask('192.0.2.1')).toThrow('not connected yet');
 });
 
-test('a viewer is a session with bytes of its own, and can be sent away', async () => {
+test('a viewer is a session with its own byte count, and can be disconnected', async () => {
   const { viewer, session, ends } = await watch();
   const other = await watch();
   await until('both play', () => source.viewers === 2, WAIT);
@@ -310,7 +310,7 @@ test('a viewer is a session with bytes of its own, and can be sent away', async 
 });
 
 test.skipIf(loadAddon().addon === null)(
-  'packets are numbered for an estimate of ours where it is asked for and there is a choice',
+  "packets are numbered for the server's estimate when the setting asks for it and the playlist has several renditions",
   async () => {
     const offer = (): string => publisher.openSession(TARGET, { client: 'test', onEnded: () => undefined }).offer();
     const lines = (text: string): string[] =>

@@ -124,7 +124,7 @@ test('an offer has the numbers of the reference server, and candidates of one po
   expect(transport.sessions).toBe(1);
 });
 
-test('who asks for TCP is told the configured relays, in both spellings', async () => {
+test('a client that asks for TCP gets the configured relays in both spellings', async () => {
   const player = new Player('/app/stream?transport=TCP');
   await player.offer();
   const urls = ['turn:192.0.2.9:3478?transport=tcp'];
@@ -134,7 +134,7 @@ test('who asks for TCP is told the configured relays, in both spellings', async 
   });
 });
 
-test('who asks for TCP where there are no relays is not told of an empty list, which OvenPlayer takes for relays only', async () => {
+test('a client that asks for TCP gets no empty list, which OvenPlayer takes for "relays only"', async () => {
   const player = new Player('/app/stream?transport=none');
   await player.offer();
   expect(player.heard[0]).not.toHaveProperty('iceServers');
@@ -165,7 +165,7 @@ test('an answer brings the playlist with the renditions in the agreed codecs', a
   expect(player.closed).toBe(false);
 });
 
-test('players are told of tracks what the API tells, measured where nothing is configured', async () => {
+test('players get the track details of the API, with measured values where none are configured', async () => {
   const [measured, audioFigures] = [
     { bitrateAvg: 800_000, framerateAvg: 25, maxWidth: 1280, keyFrameIntervalAvg: 50 },
     { bitrateAvg: 96_000 },
@@ -330,7 +330,7 @@ test('B-frames are warned about once, naming the setting of the encoder', () => 
   expect(logger.lines.filter(({ message }) => message.includes('bframes=0')).length).toBe(1);
 });
 
-test('what viewers do not get is told once for the stream, in the log and in its information, until the tracks are others', () => {
+test('a track that viewers cannot get is reported once per stream, in the log and in its information, until the tracks change', () => {
   const aac: AudioTrack = { ...OPUS, id: 4, codec: 'AAC', variantName: 'aac' };
   stream.tracks = [video(1, 'low'), aac];
   attached.onTracks(stream.tracks);
@@ -355,7 +355,7 @@ test('what viewers do not get is told once for the stream, in the log and in its
 });
 
 describe('WHEP', () => {
-  test('says 503 of a stream of which nobody knows whether another server has it, and while the server is drained', async () => {
+  test('answers 503 while another server may have the stream, and while the server is drained', async () => {
     const ask = async (): Promise<[number, string]> => {
       const response = await fetch(url('/app/other?direction=whep'), { method: 'POST', body: offer('H264') });
       return [response.status, await response.text()];
@@ -408,7 +408,7 @@ describe('WHEP', () => {
     expect([statuses.sort(), transport.sessions]).toEqual([[201, 503], 1]);
   });
 
-  test('the answer keeps the numbers of the offer and turns down what is not played', async () => {
+  test('the answer keeps the payload types of the offer and rejects unplayable media', async () => {
     const response = await fetch(url('/app/stream?direction=whep'), { method: 'POST', body: offer('H264') });
     const answer = await response.text();
     expect(response.status).toBe(201);

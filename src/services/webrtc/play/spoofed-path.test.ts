@@ -86,7 +86,7 @@ describe.each(KINDS)('%s', (kind) => {
     sent += 1;
   }
 
-  test('a nomination from an address where nobody answers moves nothing, and brings no more than three times its bytes', async () => {
+  test('a nomination from an unresponsive address does not move the stream, and triggers at most three times its bytes', async () => {
     const { other, connect } = await open();
     await connect();
     push();

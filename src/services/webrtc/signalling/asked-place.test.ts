@@ -19,7 +19,7 @@ test.each([
   [asked('/app/live?x', '[2001:db8::1]:99', { scheme: 'http', secure: true }), 'https://[2001:db8::1]:99/app/live?x'],
   [asked('http://other.example/app/live?x', 'media.example'), 'ws://other.example:3333/app/live?x'],
   [asked('/app/live?x=1?signature=2', 'media.example'), 'ws://media.example:3333/app/live?x=1'],
-])('access control hears of %o as %s', (place, url) => {
+])('access control gets %o as %s', (place, url) => {
   expect(place.url).toBe(url);
 });
 
@@ -54,7 +54,7 @@ test('it goes where it asked to go if no control server says anything else', () 
 });
 
 test.each(['media.example:80/app/other?signature=1?', 'media.example?', 'media.example:80#', 'a b', 'user@media.example'])(
-  'nobody asks by the host name %s, which would put another URL before access control',
+  'the host name %s is refused, which would show another URL to access control',
   (host) => {
     expect(() => asked('/app/live', host)).toThrow('host name');
   },

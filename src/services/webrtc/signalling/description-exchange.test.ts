@@ -36,7 +36,7 @@ async function exchange(options: Partial<ExchangeOptions> = {}): Promise<{ port:
   return { port: (server.address() as AddressInfo).port, logger, opened };
 }
 
-test('a body that does not come to its end in time is 408, and what comes of it later opens nothing', async () => {
+test('an incomplete body is answered 408 in time, and its late rest opens nothing', async () => {
   const { port, opened, logger } = await exchange({ timeoutScale: 0.005 });
   const client = await RawClient.open(port);
   onTestFinished(() => void client.socket.destroy());
@@ -48,7 +48,7 @@ test('a body that does not come to its end in time is 408, and what comes of it 
   expect([opened, logger.lines]).toEqual([[], []]);
 });
 
-test('what fails before a session is opened is answered 500 and told to the log', async () => {
+test('a failure before a session is opened is answered 500 and logged', async () => {
   const { port, opened, logger } = await exchange({ prepare: () => Promise.reject(new Error('the origin failed')) });
   const response = await fetch(`http://127.0.0.1:${port}/app/live?direction=whip`, { method: 'POST', body: 'v=0' });
   expect([response.status, await response.text(), opened]).toEqual([500, 'the server failed on this request\n', []]);
@@ -69,7 +69,7 @@ function post(port: number): Promise<Response> {
   return fetch(`http://127.0.0.1:${port}/app/live?direction=whip`, { method: 'POST', body: 'v=0' });
 }
 
-test('who is refused is answered 401 with the reason; nothing is prepared or opened', async () => {
+test('a refused request is answered 401 with the reason; nothing is prepared or opened', async () => {
   const prepare = vi.fn(() => null);
   const { port, opened } = await exchange({ admit: () => DENIED, prepare });
   const response = await post(port);
@@ -84,7 +84,7 @@ test('a refused client gets the text to show, if there is one', async () => {
   expect(await Promise.all(challenges)).toEqual([null, 'Bearer']);
 });
 
-test('a verdict is waited for; who has left by then opens nothing, and its stay is over', async () => {
+test('a request waits for its verdict; a client that left by then opens nothing, and its lease ends', async () => {
   const { promise, resolve } = Promise.withResolvers<Verdict>();
   const admit = vi.fn(() => promise);
   const { port, opened } = await exchange({ admit });

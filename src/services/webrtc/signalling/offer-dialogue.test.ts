@@ -88,7 +88,7 @@ function dialogue({
   return { turns, socket, told, ask, end };
 }
 
-test('an offer is made when it is the turn of its peer; one that asks twice gets one', () => {
+test('an offer is made in its turn; two requests of a peer get one offer', () => {
   const { turns, socket, told } = dialogue();
   const offers = () => socket.heard.filter(({ command }) => command === 'offer').length;
   expect(offers()).toBe(1);
@@ -110,7 +110,7 @@ test('an answer is taken when it is the turn of its peer', () => {
   expect(told).toEqual(['answered good', 'begun']);
 });
 
-test('an answer that is refused when its turn comes is answered so, and one without room to wait, too', () => {
+test('an answer refused in its turn is answered 403, and one beyond the queue 503', () => {
   const [late, full] = [dialogue(), dialogue()];
   late.socket.answers('bad');
   late.turns.waiting[0]?.enter();
@@ -139,7 +139,7 @@ function judged(options: NonNullable<Parameters<typeof dialogue>[0]>) {
   return dialogue({ turns: NO_TURNS, ...options });
 }
 
-test('who is refused gets the answer that players branch on, and nothing is prepared for it', () => {
+test('a refused peer gets the error that players check for, and nothing is prepared for it', () => {
   const prepared: string[] = [];
   const { socket } = judged({
     admit: () => DENIED,
@@ -171,7 +171,7 @@ test('a verdict is waited for: a peer that asks again is not asked about again, 
 test.each<readonly [what: string, leave: (socket: PeerSocket) => void]>([
   ['leaves', (socket) => socket.terminate()],
   ['breaks the protocol', (socket) => socket.says({ command: 'nonsense' })],
-])('who %s while its verdict is awaited is offered nothing, and its stay is over', async (_what, leave) => {
+])('a peer that %s before its verdict gets no offer, and its lease ends', async (_what, leave) => {
   const { promise, resolve } = Promise.withResolvers<Verdict>();
   const { socket } = judged({ admit: () => promise });
   leave(socket);
@@ -181,7 +181,7 @@ test.each<readonly [what: string, leave: (socket: PeerSocket) => void]>([
   expect([stay.closes, socket.heard.some(({ command }) => command === 'offer')]).toEqual([1, false]);
 });
 
-test('who stops while its stream is fetched gets no session after the end of its stay', async () => {
+test('a peer that stops while its stream is fetched gets no session after the end of its lease', async () => {
   const fetched = Promise.withResolvers<void>();
   const stays: FakeLease[] = [];
   const { socket } = dialogue({
@@ -202,7 +202,7 @@ test('who stops while its stream is fetched gets no session after the end of its
 test.each([
   ['where everybody is let in', () => OPEN],
   ['where there is access control', () => new FakeLease()],
-])('who stops while its stream is fetched gets an offer only if it asks again, and then one, %s', async (_where, admit) => {
+])('a peer that stops while its stream is fetched gets one offer, and only after a new request, %s', async (_where, admit) => {
   const offers = async (again: number): Promise<number> => {
     const fetched = Promise.withResolvers<void>();
     let asked = 0;
@@ -225,7 +225,7 @@ test.each([
   expect([await offers(0), await offers(1), await offers(2)]).toEqual([0, 1, 1]);
 });
 
-test('who leaves while its stream is fetched gets no session with it, and its stay is over', async () => {
+test('a peer that leaves while its stream is fetched gets no session, and its lease ends', async () => {
   const fetched = Promise.withResolvers<void>();
   const stay = new FakeLease();
   const { socket } = judged({ admit: () => stay, prepare: () => fetched.promise });
@@ -242,7 +242,7 @@ test('a session whose time is over ends with the reason, and so does its connect
   expect([told[0], socket.readyState, stay.closes]).toEqual(['closed: its time is over (expired)', 2, 1]);
 });
 
-test('each offer has a stay of its own, which ends with its session, whoever ends that', () => {
+test('each offer has its own lease, which ends with its session from either side', () => {
   const stays: FakeLease[] = [];
   const admit = (): Admitted => {
     stays.push(new FakeLease());

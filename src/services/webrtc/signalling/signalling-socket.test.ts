@@ -43,7 +43,7 @@ test.each([
       socket.emit('ping');
     },
   ],
-] as const)('who asks by %s and never reads loses the connection', (_name, ask) => {
+] as const)('a peer that sends %s and never reads is disconnected', (_name, ask) => {
   const socket = new UnreadSocket();
   const stops: string[] = [];
   const signalling = new SignallingSocket({
@@ -64,7 +64,7 @@ test.each([
   expect(socket.bufferedAmount).toBeLessThan(1_100_000);
 });
 
-test('a peer that answers no pings has lost the connection, one that does keeps it', () => {
+test('a peer that answers no pings is disconnected, a peer that answers is kept', () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
   try {
     const stops: string[] = [];
@@ -94,7 +94,7 @@ test('a peer that answers no pings has lost the connection, one that does keeps 
   }
 });
 
-test('a connection without a session is closed, whatever is said on it, and cut when its peer does not mind', () => {
+test('a connection without a session is closed despite its messages, and terminated when the peer ignores that', () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'setTimeout', 'clearTimeout'] });
   try {
     const open = (engaged: boolean) => {
@@ -124,7 +124,7 @@ test('a connection without a session is closed, whatever is said on it, and cut 
   }
 });
 
-test('what fails while an offer is waited for is answered', async () => {
+test('a failure while an offer is prepared is answered with an error', async () => {
   const socket = new UnreadSocket();
   const logger = new RecordingLogger();
   const nothing = (): void => undefined;

@@ -17,7 +17,7 @@ beforeEach(() => {
   machine.asked = 0;
 });
 
-test('what depends on addresses is read anew when they have changed, and only then', () => {
+test('a value is computed again only after the addresses changed', () => {
   const clock = new ManualClock();
   const watch = new AddressWatch(() => ({ address: machine.address }), clock);
   const first = watch.value;

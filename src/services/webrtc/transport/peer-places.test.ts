@@ -4,7 +4,7 @@ import { PeerPlaces } from './peer-places.ts';
 
 const at = (port: number) => ({ host: '192.0.2.1', port });
 
-test('of the addresses of a session the oldest is forgotten first, one that was taken back last', () => {
+test('the oldest address of a session is forgotten first, a reclaimed address last', () => {
   const places = new PeerPlaces<string>();
   for (const session of ['one', 'other', 'one']) places.take(0, at(1), session);
   for (let port = 2; port <= PLACES_HEARD; port += 1) expect(places.claim(0, at(port), 'one')).toBe(true);

@@ -107,7 +107,7 @@ test('the first path is used until the peer nominates another', () => {
   expect(place).toBe('192.0.2.2');
 });
 
-test('media is heard on every path that works, whichever is sent by', () => {
+test('media is received on every working path, regardless of the path used for sending', () => {
   session.reached(WIFI, NOMINATED);
   session.reached(CABLE, NOMINATED);
   session.reached(tcp('a'), NOMINATED);
@@ -121,7 +121,7 @@ test('a path that works is not left for the next that is nominated', () => {
   expect([place, session.place]).toEqual(['192.0.2.1', 'udp 192.0.2.1:1000']);
 });
 
-test('a path that is silent is left for one that is nominated', () => {
+test('a silent path is replaced by a newly nominated path', () => {
   session.reached(WIFI, NOMINATED);
   now = 3001;
   session.reached(CABLE, PLAIN);
@@ -130,7 +130,7 @@ test('a path that is silent is left for one that is nominated', () => {
   expect(place).toBe('192.0.2.2');
 });
 
-test('of paths that are nominated again and again the one of the highest priority is used, whichever was last', () => {
+test('the nominated path of the highest priority is used, regardless of the order of nominations', () => {
   const aggressive = (): void => {
     session.reached(WIFI, { ...NOMINATED, priority: 100 });
     session.reached(tcp('a'), { ...NOMINATED, priority: 300 });
@@ -204,7 +204,7 @@ test('without consent nothing is sent, however long the session is kept, and aga
   expect(ends).toEqual(['no connectivity check was answered for 90000 ms']);
 });
 
-test('a path that was heard while consent for the other ran out is told to the fanout, not only remembered', () => {
+test('a path checked while consent for the other path ran out is used by the fanout', () => {
   session = new PeerSession(
     owner,
     { connected: () => undefined, rtcp: () => undefined, closed: (reason) => ends.push(reason) },
@@ -230,7 +230,7 @@ test('checks alone do not keep a session that never connects', () => {
   expect(ends).toEqual(['the handshake was not finished within 30000 ms (peer at udp 192.0.2.1:1000)']);
 });
 
-test('an offer is not kept for a peer that does not answer, and one that does has its time from then on', () => {
+test('an unanswered offer ends after its timeout, and an answer starts a new timeout', () => {
   const offered = (timeout: number): PeerSession => {
     const listener = { connected: () => undefined, rtcp: () => undefined, closed: (reason: string) => ends.push(reason) };
     return new PeerSession(owner, listener, { use: 'play', client: '192.0.2.9', timeout });
@@ -247,7 +247,7 @@ test('an offer is not kept for a peer that does not answer, and one that does ha
   expect(ends[1]).toMatch(/^no connectivity check arrived within 30000 ms/);
 });
 
-test('a session that does not connect tells what was offered, announced, checked and refused', () => {
+test('a session that does not connect lists its offered, announced, checked and refused candidates', () => {
   session.candidates();
   session.announced('a=candidate:1 1 udp 2122 192.0.2.1 1000 typ host\r\na=candidate:2 1 UDP 1 4f.local 5 typ host\r\nother\r\n');
   session.announced(
@@ -297,7 +297,7 @@ test('no peer can make the list of attempts grow', () => {
   ]);
 });
 
-test('checks of further addresses count together, and show that the handshake is what is missing', () => {
+test('checks of further addresses are summed up, and a missing DTLS handshake is named', () => {
   for (let n = 0; n < 16; n += 1) session.refused(udp(`10.0.0.${n}`), 'wrong password');
   session.unanswered(WIFI);
   expect(session.attempts).toMatch(/ and 8 more, other addresses 1 answers could not be sent$/);
@@ -305,7 +305,7 @@ test('checks of further addresses count together, and show that the handshake is
   expect(session.attempts).toMatch(/, other addresses 1 good and 1 answers could not be sent; DTLS not begun: no datagram of it came$/);
 });
 
-test('an address whose checks are good is named, however many others are not', () => {
+test('an address with good checks is listed first among many refused ones', () => {
   for (let n = 0; n < 12; n += 1) session.refused(udp(`10.0.0.${n}`), 'wrong password');
   session.reached(WIFI, NOMINATED);
   expect(session.attempts).toContain('connectivity checks from udp 192.0.2.1:1000 1 good, udp 10.0.0.0:1000 1 refused');
@@ -331,7 +331,7 @@ test('TCP is left for UDP at once', () => {
   expect(place).toBe('192.0.2.1');
 });
 
-test('a session whose TCP connection ends goes on by a path that was heard lately, and ends without one', () => {
+test('a session whose TCP connection ends continues on a recently used path, and ends without one', () => {
   const [first, second] = [tcp('a'), tcp('b')];
   session.reached(WIFI, PLAIN);
   now = 40_000;
@@ -358,7 +358,7 @@ test('the last figures of a session outlive it', () => {
   expect(session.counters).toMatchObject({ bytes: 1234, refused: 5 });
 });
 
-test('a path that only claims to be there carries nothing, whatever it says, and the one in use stays', () => {
+test('an unverified path carries no media, and the path in use stays', () => {
   const VICTIM = udp('203.0.113.1');
   dead.add('203.0.113.1');
   session.handshake(Buffer.of(22));
@@ -376,7 +376,7 @@ test('a path that only claims to be there carries nothing, whatever it says, and
   expect(sent.get('203.0.113.1')?.every((datagram) => (datagram[0] ?? 0xff) <= 3)).toBe(true);
 });
 
-test('no more than three times what came goes to a path that has not answered', () => {
+test('an unverified path gets at most three times the bytes received from it', () => {
   dead.add('192.0.2.1');
   const most = (): number => 3 * SIZES.received - SIZES.answered;
   const bytes = (): number => (sent.get('192.0.2.1') ?? []).reduce((sum, { length }) => sum + length, 0);
@@ -441,7 +441,7 @@ test('the path in use is checked every few seconds, at times that differ', () =>
   expect([Math.min(...gaps) >= 4000, Math.max(...gaps) <= 6250, new Set(gaps).size > 1, ends]).toEqual([true, true, true, []]);
 });
 
-test('a short timeout has as many checks as a long one', () => {
+test('a short timeout has as many checks as a long timeout', () => {
   const listener = { connected: () => undefined, rtcp: () => undefined, closed: (reason: string) => ends.push(reason) };
   session = new PeerSession(owner, listener, { use: 'publish', client: '192.0.2.9', timeout: 6000 });
   session.start(TERMS);

@@ -64,7 +64,7 @@ test('a client of the relay that asks and never reads loses its connection', asy
   }
 });
 
-test('a pipe that ends sends what waits, and does not wait for the peer to end too', async () => {
+test('a closed pipe sends its queue, and does not wait for the peer to close', async () => {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const client = connect({ port: (server.address() as AddressInfo).port, host: '127.0.0.1', allowHalfOpen: true });

@@ -77,7 +77,7 @@ class Stream {
   }
 }
 
-test('ports of one number are told together, those of others take turns', async () => {
+test('ports with the same number are announced together, ports with other numbers alternate', async () => {
   const host = { host: '127.0.0.1', addresses: ['127.0.0.1'] };
   const six = { host: '::1', port, addresses: ['::1'] };
   await transport.close();
@@ -105,7 +105,7 @@ test('a session over TCP ends when its connection is reset, and nothing else doe
   expect([ends, session.closed, other.closed]).toEqual([['the TCP connection ended'], true, false]);
 });
 
-test('connections that are reset at once, or break the framing, harm nobody', async () => {
+test('connections that are reset or break the framing leave other sessions connected', async () => {
   for (let n = 0; n < 20; n += 1) {
     const { socket } = new Stream();
     socket.once('connect', () => socket.resetAndDestroy());
@@ -118,7 +118,7 @@ test('connections that are reset at once, or break the framing, harm nobody', as
   expect(session.closed).toBe(false);
 });
 
-test('connections that send no check are closed after a while, and those of a session with it', async () => {
+test('connections without a connectivity check are closed after a while, connections of a session are kept', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   const idle = new Stream();
   idle.socket.write(frameDatagram(Buffer.from('hello')));

@@ -20,7 +20,7 @@ async function serve(answer: (transaction: Buffer) => Buffer | null, host = '127
   return `${host === '::1' ? '[::1]' : host}:${socket.address().port}`;
 }
 
-test('the address is what the server saw, and garbage in between does not disturb', async () => {
+test("the address is taken from the STUN server's answer, and garbage before it is ignored", async () => {
   let count = 0;
   const server = await serve((transaction) => {
     count += 1;

@@ -10,7 +10,7 @@ function fill(quota: SessionQuota, use: 'play' | 'publish', clients: readonly st
   });
 }
 
-test('one address has a share, and gets it back as its sessions connect or end', () => {
+test('an address has a share, which frees up as its sessions connect or end', () => {
   const quota = new SessionQuota();
   const guests = fill(quota, 'play', new Array(256).fill('192.0.2.1'));
   expect(() => quota.check('play', '192.0.2.1')).toThrow('256 WebRTC sessions of this address have been opened and are not connected yet');

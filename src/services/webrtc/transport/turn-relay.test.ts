@@ -112,7 +112,7 @@ test.each([
   expect(ends).toEqual(['the TCP connection ended']);
 });
 
-test('connections that are reset, or do not speak TURN, harm nobody', async () => {
+test('connections that are reset or do not speak TURN leave other allocations connected', async () => {
   const other = new Client();
   await other.allocate();
   for (let n = 0; n < 20; n += 1)
@@ -138,7 +138,7 @@ test('a connection without allocation is closed after a while, one with it is no
   expect((await busy.bind('198.51.100.1')).type).toBe(0x0109);
 });
 
-test('an allocation that leads to no session is closed later, one that does is not', async () => {
+test('an allocation without a session is closed later, one with a session is kept', async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
   const listener = { connected: () => undefined, rtcp: () => undefined, closed: () => undefined };
   const session = transport.openSession(listener, { use: 'play', client: '127.0.0.1', timeout: 0 });

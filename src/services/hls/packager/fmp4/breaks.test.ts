@@ -45,7 +45,7 @@ function breaksOf(simulation: LlhlsSimulation): (readonly [string, number])[][] 
 }
 
 describe('breaks in LL-HLS', () => {
-  it('cut all tracks at the first keyframe from their time on, and lie between segments that stay as long as they may', () => {
+  it('cut all tracks at the first keyframe from their time on, and keep segments at their full length around them', () => {
     const simulation = run([cue(7000, 9000, 'out', 4000), cue(12_000, 14_000, 'in')]);
     const expected = [
       ['#EXT-X-CUE-OUT:DURATION=4.000', 10],
@@ -66,7 +66,7 @@ describe('breaks in LL-HLS', () => {
     expect(simulation.problems).toEqual([]);
   });
 
-  it('take the keyframe that comes a little early for the one that is meant', () => {
+  it('use a keyframe that comes slightly before their time', () => {
     expect(breaksOf(run([cue(7000, 8015, 'out', 4000)]))[0]?.[0]).toEqual(['#EXT-X-CUE-OUT:DURATION=4.000', 8]);
   });
 

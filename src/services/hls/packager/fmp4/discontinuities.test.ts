@@ -126,7 +126,7 @@ function samplesOf({ watched: [track] }: LlhlsSimulation): { readonly decoded: n
   return samples.map(({ decoded, shown, lasts }) => ({ decoded: decoded - first, shown: shown - first, lasts }));
 }
 
-it('lists the parts of the segment behind a frame that was cut short for as long as they last', () => {
+it('parts of the segment after a shortened frame sum up to the duration of the segment', () => {
   const track = videoTrack();
   const frames = (seconds: number, from: number) => constantFrames({ rate: 30, gop: 60, seconds, from });
   const simulation = new LlhlsSimulation([track], { segmentDuration: 2 });

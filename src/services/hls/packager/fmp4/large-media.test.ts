@@ -104,8 +104,8 @@ describe('segments that are too large for the memory of a stream', () => {
   });
 });
 
-describe('a track that waits for the one that leads', () => {
-  it('goes on alone when 32 MiB of it wait', () => {
+describe('a track that waits for the leading track', () => {
+  it('starts without it when 32 MiB of its media wait', () => {
     const first = videoTrack();
     const second = videoTrack({ id: 5 });
     const delivery = new FakeDelivery((settings, context) => new LlhlsView(settings as LlhlsViewSettings, context));

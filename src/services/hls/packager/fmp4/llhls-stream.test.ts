@@ -128,7 +128,7 @@ describe('an LL-HLS stream', () => {
     expect(simulation.source.bytes).toBe(1000);
   });
 
-  it('needs low latency while somebody may wait for its next part', () => {
+  it('needs low latency while a viewer may wait for the next part', () => {
     const { stream, delivery } = new LlhlsSimulation([video]);
     expect(stream.urgency).toBe(Urgency.LOW_LATENCY);
     delivery.feed.watched = false;
@@ -157,7 +157,7 @@ describe('the default playlist', () => {
     ]);
   });
 
-  it('is missing without such a track or when switched off', () => {
+  it('is null without audio and video, or when it is switched off', () => {
     expect(publisher.defaultPlaylist([data], DEFAULT_SETTINGS)).toBeNull();
     expect(publisher.defaultPlaylist([video], { ...DEFAULT_SETTINGS, createDefaultPlaylist: false })).toBeNull();
   });

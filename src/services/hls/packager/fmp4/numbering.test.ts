@@ -70,7 +70,7 @@ function bytesOf(simulation: LlhlsSimulation, msn: number): string[] {
   );
 }
 
-it('edges that begin at different segments list what the origin lists, byte for byte', () => {
+it('edges that start at different segments list the same segments as the origin, byte for byte', () => {
   const { origin, marked: packets } = marked(media(60));
   const edges = [0, 3, 11].map((msn) => edge(packets, msn));
   for (const simulation of edges) {
@@ -96,7 +96,7 @@ it('an edge that has lost its origin for a while lists the segments it missed as
   expect(listed(simulation, 19).filter(isSegment)).toEqual(listed(origin, 19).filter(isSegment));
 });
 
-it('goes on by itself where the origin says nothing any more, and counts on where another origin numbers differently', () => {
+it('an edge numbers segments itself while the origin sends no marks, and continues its count when another origin numbers differently', () => {
   const { marked: packets } = marked(media(40));
   const silent = packets.map((packet): Packet => {
     const { mark, ...rest } = packet;

@@ -15,7 +15,7 @@ function figures(timeliness: PartTimeliness): Record<string, number> {
   );
 }
 
-test('a part is late by what it comes later than its target after the one before', () => {
+test('lateness of a part is its time since the previous part minus the part target', () => {
   const clock = new ManualClock();
   const timeliness = new PartTimeliness(clock);
   const stream = timeliness.open(ADDRESS);
@@ -44,7 +44,7 @@ test('a part is late by what it comes later than its target after the one before
   });
 });
 
-test('a stream that has ended is listed no more, one that came back under its name is', () => {
+test('metrics leave out an ended stream, and list a new stream of the same name', () => {
   const timeliness = new PartTimeliness(new ManualClock());
   const before = timeliness.open(ADDRESS);
   before.part(1, TARGET, true);

@@ -84,7 +84,7 @@ describe('a pause', () => {
   it.each([
     { name: 'pictures', away: video.id, packets: interleave(without(pictures, 15.3, 40), sound) },
     { name: 'sound', away: audio.id, packets: interleave(pictures, without(sound, 15.3, 40)) },
-  ])('that does not end is listed as gaps too, so that nobody waits in vain: of the $name', ({ away, packets }) => {
+  ])('without an end is listed as gaps too, so that blocking reloads are answered: of the $name', ({ away, packets }) => {
     const simulation = run(packets);
     expect(problems(simulation)).toEqual([]);
     const listed = segments(simulation, away);
@@ -109,7 +109,7 @@ describe('a pause', () => {
     expect(listed.at(-1)?.msn).toBeGreaterThanOrEqual((other.at(-1)?.msn ?? 0) - 2);
   });
 
-  it('that was listed as gaps already keeps out what comes late, up to a keyframe behind them', () => {
+  it('already listed as gaps excludes late frames up to the next keyframe', () => {
     const late = without(pictures, 15.3, 40).concat(pictures.filter(({ dts }) => dts >= 30 * 90_000));
     const before = interleave(without(pictures, 15.3, 40), without(sound, 38, 40));
     const simulation = run([...before, ...late.filter(({ dts }) => dts >= 30 * 90_000), ...without(sound, 0, 38)]);
@@ -138,7 +138,7 @@ describe('a pause', () => {
     expect(segments(simulation, video.id).some(({ gap }) => gap)).toBe(false);
   });
 
-  it('gives no media for a gap to those who ask', () => {
+  it('answers 404 for the media of a gap', () => {
     const simulation = run(interleave(without(pictures, 16, 21), sound));
     const gap = segments(simulation, video.id).find((segment) => segment.gap);
     expect(simulation.delivery.get(gap?.uri ?? '').status).toBe(404);

@@ -44,7 +44,7 @@ describe('the timeline of a track', () => {
     expect(sample.time).toBeCloseTo(66.73, 1);
   });
 
-  it('assumes a frame duration until one is known', () => {
+  it('assumes a frame duration until the first packet with a duration', () => {
     const track = videoTrack({ framerateConf: 0 });
     const timeline = createTimeline(track, 0);
     const packet = { track, pts: 0, dts: 0, duration: 0, keyframe: true, data: new Uint8Array() };

@@ -114,7 +114,7 @@ describe('a short part at the end of a segment', () => {
 describe('ShortRest', () => {
   const update = (msn: number): LlhlsUpdate => ({ type: 'retire', trackId: msn });
 
-  it('lists at once what is no short rest', () => {
+  it('lists an update at once that is no short rest', () => {
     const listed: LlhlsUpdate[] = [];
     const rest = new ShortRest((each) => listed.push(each));
     rest.hold(0.25, 1000, 0.5);

@@ -322,7 +322,7 @@ describe('an LL-HLS stream over time', () => {
       expect(starts(1)?.slice(0, 8)).toEqual(starts(0)?.slice(0, 8));
     });
 
-    it('goes on behind a discontinuity when the encoder begins anew with another configuration', () => {
+    it('continues after a discontinuity when the encoder restarts with another configuration', () => {
       const anew = { ...low, width: 480, height: 270, codecString: 'avc1.64001e' };
       const simulation = new LlhlsSimulation([high, low, audio], {}, ladder);
       // A crash at 20 s: the encoder is back after 1.5 s, with its own keyframes.
@@ -410,7 +410,7 @@ describe('an LL-HLS stream over time', () => {
     expect(new Set(changed.flat().map(({ msn }) => msn)).size).toBe(1);
   });
 
-  it('goes on with audio when video pauses', () => {
+  it('continues with audio when video pauses', () => {
     const video = videoTrack();
     const audio = audioTrack();
     const frames = constantFrames({ rate: 30, gop: 60, seconds: 80 }).filter(({ seconds }) => seconds < 20 || seconds >= 50);
@@ -440,7 +440,7 @@ describe('an LL-HLS stream over time', () => {
     expect(Buffer.compare(segment, parts)).toBe(0);
   });
 
-  it('stores the media of the window and no more', () => {
+  it('stores only the media of the window', () => {
     const video = videoTrack();
     const simulation = new LlhlsSimulation([video], { segmentCount: 4 });
     simulation.run(videoPackets(video, constantFrames({ rate: 30, gop: 60, seconds: 200 })));

@@ -53,7 +53,7 @@ function shape(simulation: LlhlsSimulation, id: number): string[] {
 }
 
 describe('subtitles in LL-HLS', () => {
-  it('have the segments and parts of the video, and no more problems than these', () => {
+  it('have the segments and parts of the video, without additional problems', () => {
     const simulation = simulate([cuePacket(english, [9000, 10_500], 'hi')]);
     expect(simulation.problems).toEqual([]);
     expect(simulation.watched.map(({ id }) => id).toSorted()).toEqual([0, 1, 5, 6]);
@@ -250,7 +250,7 @@ describe('subtitles in LL-HLS', () => {
     }
   });
 
-  it('carry what is missing of a segment over to the next one, or list it by itself where it is more', () => {
+  it('carry a small remainder of a segment over to the next part, or list a large one as a part', () => {
     const schedule = new CutSchedule(() => 0);
     for (let msn = 0; msn < 5; msn += 1) schedule.add(msn, msn * 2000);
     const updates: LlhlsUpdate[] = [];
@@ -282,7 +282,7 @@ describe('subtitles in LL-HLS', () => {
     ]);
   });
 
-  it('list what nobody told of as gaps, because their numbers have no holes', () => {
+  it('list segments as gaps whose parts were never announced, because segment numbers have no holes', () => {
     const schedule = new CutSchedule(() => 1_000_000);
     for (let msn = 0; msn < 5; msn += 1) schedule.add(msn, msn * 4000);
     const updates: LlhlsUpdate[] = [];

@@ -31,7 +31,7 @@ it('drops the oldest tags where too many or too large ones wait for one part', (
   expect([large.dropped, written(large) > 16 * MIB]).toEqual([4, true]);
 });
 
-it('writes what is due, and nothing that is not ID3', () => {
+it('writes ID3 events that are due, and skips events that are not ID3', () => {
   const metadata = new TimedMetadata();
   metadata.push(0, Buffer.from('TAG'), 'leader');
   expect(written(metadata)).toBe(0);

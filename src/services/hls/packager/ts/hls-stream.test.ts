@@ -130,7 +130,7 @@ function playThrough(
 const joined = (segments: Map<string, Uint8Array>): Uint8Array => new Uint8Array(Buffer.concat([...segments.values()]));
 const AV = tsPlaylist('playlist', [{ videoVariantName: 'v', audioVariantName: 'a' }]);
 
-it('numbers segments by the clock of the server where that is asked for, and serves them in origin mode to nobody in particular', () => {
+it('numbers segments by the server clock when the setting asks for it, and counts no viewers in origin mode', () => {
   const { delivery, hls, stream } = setUp([AV], { ...SETTINGS, serverTimeBasedSegmentNumbering: true, originMode: true });
   hls.onTracks(MAIN.tracks);
   const [segments] = [...playThrough(hls, delivery, MAIN.packets).values()];
@@ -235,7 +235,7 @@ describe('HLS of several renditions', () => {
     }
   });
 
-  it('muxes what each of them names', () => {
+  it('muxes the tracks that each rendition names', () => {
     const codecs = [...fetched.values()].map((segments) =>
       ffprobe(joined(segments)).streams.map(({ codec_name, width }) => width ?? codec_name),
     );
@@ -257,7 +257,7 @@ describe('HLS of several renditions', () => {
     expect(variants[2]!.resolution).toBeUndefined();
   });
 
-  it('shares a variant between playlists and serves only those for transport streams', () => {
+  it('shares a variant between playlists, and serves only playlists for MPEG-TS', () => {
     expect(mediaNames(delivery, 'ts:again.m3u8')).toEqual(mediaNames(delivery).slice(0, 1));
     expect(delivery.get('ts:other.m3u8').status).toBe(404);
     expect(Buffer.from(delivery.get('ts:other.m3u8').body).toString()).toBe('the stream has no playlist of this name\n');
@@ -307,7 +307,7 @@ describe('HLS over time', () => {
     { what: 'a frame that was cut short', by: 4.975, missing: -0.025 },
     { what: 'a hole of a frame', by: 5.05, missing: 0.05 },
     { what: 'a pause', by: 7, missing: 0 },
-  ])('lists what was before a change of the tracks up to the first frame behind it: $what', ({ by, missing }) => {
+  ])('lists media before a change of tracks up to the first frame after it: $what', ({ by, missing }) => {
     const { delivery, hls } = setUp([AV], { ...SETTINGS, segmentCount: 4 });
     const other = variant(
       { seconds: 5, video: 'libx264', audio: 'aac', size: '320x240', gop: 30, extra: ['-preset', 'ultrafast'] },
@@ -405,7 +405,7 @@ describe('HLS over time', () => {
     expect(hls.concluded).toBe(true);
   });
 
-  it('counts packets that break their format and goes on', () => {
+  it('counts malformed packets and continues', () => {
     const { delivery, hls } = setUp([AV]);
     hls.onTracks(MAIN.tracks);
     const broken = MAIN.packets
@@ -455,7 +455,7 @@ describe('HLS over time', () => {
 });
 
 describe('HLS with DVR', () => {
-  it('plays from files what has left memory, until the stream ends', async () => {
+  it('serves segments from files after they left memory, until the stream ends', async () => {
     const tempStoragePath = await mkdtemp(join(tmpdir(), 'hls-'));
     const dVR = { enable: true, tempStoragePath, maxDuration: 60, eventPlaylistType: false };
     const { delivery, hls } = setUp([AV], { ...SETTINGS, segmentDuration: 1, segmentCount: 2, dVR });

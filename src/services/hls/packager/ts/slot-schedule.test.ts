@@ -26,7 +26,7 @@ describe('SlotSchedule', () => {
     expect(new SlotSchedule(2000).cutsAt(at(0, 0, 1999.7))).toBe(true);
   });
 
-  it('lets others follow the first one that cuts', () => {
+  it('cuts the other variants where the first one has cut', () => {
     const schedule = new SlotSchedule(2000);
     schedule.cutsAt(at(0, 0, 2500));
     expect(schedule.cutsAt(at(0, 300, 2490))).toBe(true);
@@ -65,7 +65,7 @@ describe('SlotSchedule', () => {
       ...{ data: buildCue({ type: 'out', duration: 0, elapsed: 0 }), event: { format: 'cue', target: 'all' } },
     });
 
-    it('cuts at a keyframe of the video alone, and tells it before the segment behind', () => {
+    it('cuts at a keyframe of the leading video only, and puts the tag before the next segment', () => {
       const schedule = new SlotSchedule(6000);
       schedule.markers.push(marked(2000));
       expect(schedule.cutsAt(at(0, 0, 2010, { leads: false }))).toBe(false);
@@ -74,7 +74,7 @@ describe('SlotSchedule', () => {
       expect(schedule.cutsAt(at(0, 0, 2510, { leads: false }))).toBe(true);
     });
 
-    it('forgets what it has told with the cut', () => {
+    it('frees the tags of a slot some cuts later', () => {
       const schedule = new SlotSchedule(10);
       schedule.markers.push(marked(0));
       for (let slot = 0; slot < 100; slot += 1) schedule.cutsAt(at(slot, slot * 10, slot * 10 + 10));

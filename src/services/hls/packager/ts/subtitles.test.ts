@@ -126,7 +126,7 @@ describe('subtitles in HLS over MPEG-TS', () => {
     expect(other.delivery.request('medialist_sub5_hls.m3u8')?.response?.status).toBe(404);
   });
 
-  it('are told to those who keep the stream', () => {
+  it('are passed to the observers of finished segments', () => {
     const { hls, feed } = setUp();
     const seen: (Pick<ObservedSegment, 'playlist' | 'uri'> & { readonly text: string })[] = [];
     hls.observe({

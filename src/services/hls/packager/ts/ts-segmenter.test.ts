@@ -81,7 +81,7 @@ describe('TsSegmenter', () => {
     { pause: 'a short one', from: 6, to: 8 },
     { pause: 'one of many segments', from: 6.2, to: 26.2 },
     { pause: 'one that does not end', from: 6.2, to: 40 },
-  ])('goes on with the audio while the frames pause: $pause', ({ from, to }) => {
+  ])('continues with audio while video pauses: $pause', ({ from, to }) => {
     const video = videoTrack();
     const audio = audioTrack();
     const segments: FinishedSegment[] = [];
@@ -105,7 +105,7 @@ describe('TsSegmenter', () => {
     expect((last?.start ?? 0) / 1000 + (last?.duration ?? 0)).toBeGreaterThan(39.8);
   });
 
-  it('ends a segment even when no keyframe comes any more', () => {
+  it('ends a segment although no keyframe arrives', () => {
     const { segments } = segment({ rate: 5, gop: 10_000, seconds: 45 });
     expect(segments.map(({ duration }) => duration)).toEqual([20, 20, 5]);
   });

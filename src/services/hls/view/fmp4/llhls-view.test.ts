@@ -137,7 +137,7 @@ describe('the multivariant playlist', () => {
     expect(first.simulation.delivery.get(first.chunklist).status).toBe(200);
   });
 
-  it('tells of readers that have no session, and of nobody else', () => {
+  it('counts only readers that have no session', () => {
     const { chunklist, simulation } = running(4, { originMode: true });
     const { context } = simulation.delivery;
     simulation.delivery.get('llhls.m3u8');
@@ -158,7 +158,7 @@ describe('the multivariant playlist', () => {
     expect(simulation.delivery.get(`${chunklist}?session=1_FakeKey1`).status).toBe(200);
   });
 
-  it('gives a session in origin mode to whoever a control server has sent here, which ends when that does', () => {
+  it('in origin mode gives a session to a viewer that a control server sent, and refuses the session after its end', () => {
     const { chunklist, simulation } = running(4, { originMode: true });
     expect(simulation.delivery.get('llhls.m3u8', { base: '' }).text).toContain(`${chunklist}?session=1_FakeKey1\n`);
     const statuses = ['?session=1_FakeKey1', '?session=1_Ended1', ''].map(
@@ -209,7 +209,7 @@ describe('requests for children', () => {
     'part_0_1_50_video_KEY_llhls.m4s',
     'init_0_5_video_KEY_llhls.m4s',
     'chunklist_0_video_wrongkey_llhls.m3u8',
-  ])('are 404 in words for what does not exist: %s', (name) => {
+  ])('are answered 404 with a text for a file that does not exist: %s', (name) => {
     const answer = state.simulation.delivery.get(`${name.replace('KEY', state.key)}?${SESSION}`);
     expect([answer.status, answer.headers]).toEqual([404, ['Content-Type: text/plain']]);
     expect(Buffer.from(answer.body).toString()).toMatch(/^[a-z][^\n]+\n$/);
@@ -321,7 +321,7 @@ describe('blocking reload', () => {
 
   const request = (query: string) => state.simulation.delivery.request(`${state.chunklist}?${SESSION}${query}`);
 
-  it('answers at once for what is there', () => {
+  it('answers at once for a segment or part that exists', () => {
     for (const query of ['&_HLS_msn=0', '&_HLS_msn=1', '&_HLS_msn=1&_HLS_part=3', '&_HLS_msn=2&_HLS_part=5']) {
       expect(request(query)?.response?.status).toBe(200);
     }
@@ -337,7 +337,7 @@ describe('blocking reload', () => {
     expect(held?.response?.text).toContain(`part_0_${msn}_6_`);
   });
 
-  it('is held without bound by what there is when it came before there was anything to play', () => {
+  it('holds a request without a bound by the live edge when the request came before the first segment', () => {
     const simulation = new LlhlsSimulation([video], { originMode: true });
     const { chunklist } = running(4, { originMode: true });
     const frames = videoPackets(video, constantFrames({ rate: 30, gop: 60, seconds: 30 }));
@@ -404,7 +404,7 @@ describe('blocking reload', () => {
     state.simulation.stream.close({ code: 'peer-left', detail: '' });
   });
 
-  it('answers whoever still waits when the stream goes away', () => {
+  it('answers 404 to held requests when the stream ends', () => {
     const held = request('&_HLS_msn=3');
     state.simulation.stream.close({ code: 'peer-left', detail: '' });
     expect(held?.response?.status).toBe(404);

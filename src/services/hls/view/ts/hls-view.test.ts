@@ -198,7 +198,7 @@ describe('HlsView', () => {
     expect(delivery.get('ts:playlist.m3u8?_HLS_rewind=YES').text).toContain('medialist_7_hls.m3u8?_HLS_rewind=YES\n');
   });
 
-  it('counts nobody in origin mode, and sends nobody away', () => {
+  it('counts and refuses no viewer in origin mode', () => {
     open(hlsViewSettings({ segmentDuration: 4, segmentCount: 2, createDefaultPlaylist: true, originMode: true }));
     view.update(PLAYLISTS);
     append(0);
@@ -223,7 +223,7 @@ describe('HlsView', () => {
     ]);
   });
 
-  it('refuses a viewer that was sent away', () => {
+  it('refuses media to a disconnected viewer', () => {
     view.update(PLAYLISTS);
     append(0);
     delivery.context.refusing = true;
@@ -253,7 +253,7 @@ describe('HlsView', () => {
     expect(delivery.get('ts:playlist.m3u8').status).toBe(429);
   });
 
-  it('gives a session to whoever a control server has sent to an open stream, which ends when that does', () => {
+  it('gives a session to a viewer that a control server sent to an open stream, and refuses the session after its end', () => {
     view.update(PLAYLISTS);
     append(0);
     append(1);

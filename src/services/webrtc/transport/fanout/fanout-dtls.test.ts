@@ -69,32 +69,35 @@ describe('DTLS', () => {
     (role, listener) =>
       bench.open(kind, nothingHeard()).openDtls(role, listener);
 
-  test.each(pairs)('%s as client, %s as server: what anybody can send ends no connection, the peer does', async (client, server) => {
-    const made = await joined(opener(client), opener(server));
-    const record = (type: number, epoch: number, body: Buffer): Buffer =>
-      Buffer.concat([Buffer.from([type, 0xfe, 0xfd, 0, epoch, 0, 0, 0, 0, 1, 0, body.length >> 8, body.length & 0xff]), body]);
-    const hello = Buffer.concat([Buffer.from([1, 0, 0, 60, 0, 0, 0, 0, 0, 0, 0, 60, 0xfe, 0xfd]), Buffer.alloc(58)]);
-    for (const end of [made.server, made.client]) {
-      for (const epoch of [0, 1]) {
-        end.receive(record(21, epoch, Buffer.of(2, 40)));
-        end.receive(record(21, epoch, Buffer.of(1, 0)));
-        end.receive(record(21, epoch, randomBytes(26)));
-        end.receive(record(22, epoch, hello));
-        end.receive(record(22, epoch, randomBytes(60)));
-        end.receive(record(23, epoch, randomBytes(60)));
+  test.each(pairs)(
+    '%s as client, %s as server: forged records do not end the connection, a close of the peer does',
+    async (client, server) => {
+      const made = await joined(opener(client), opener(server));
+      const record = (type: number, epoch: number, body: Buffer): Buffer =>
+        Buffer.concat([Buffer.from([type, 0xfe, 0xfd, 0, epoch, 0, 0, 0, 0, 1, 0, body.length >> 8, body.length & 0xff]), body]);
+      const hello = Buffer.concat([Buffer.from([1, 0, 0, 60, 0, 0, 0, 0, 0, 0, 0, 60, 0xfe, 0xfd]), Buffer.alloc(58)]);
+      for (const end of [made.server, made.client]) {
+        for (const epoch of [0, 1]) {
+          end.receive(record(21, epoch, Buffer.of(2, 40)));
+          end.receive(record(21, epoch, Buffer.of(1, 0)));
+          end.receive(record(21, epoch, randomBytes(26)));
+          end.receive(record(22, epoch, hello));
+          end.receive(record(22, epoch, randomBytes(60)));
+          end.receive(record(23, epoch, randomBytes(60)));
+        }
+        end.receive(Buffer.alloc(12, 21));
       }
-      end.receive(Buffer.alloc(12, 21));
-    }
-    await new Promise((resolve) => setTimeout(resolve, 50));
-    expect(made.ends).toEqual([
-      { isConnected: true, closed: '' },
-      { isConnected: true, closed: '' },
-    ]);
-    made.client.close();
-    await until('the server hears of it', () => made.ends[1].closed === 'the peer closed', WAIT);
-  });
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      expect(made.ends).toEqual([
+        { isConnected: true, closed: '' },
+        { isConnected: true, closed: '' },
+      ]);
+      made.client.close();
+      await until('the server hears of it', () => made.ends[1].closed === 'the peer closed', WAIT);
+    },
+  );
 
-  test.skipIf(addon === null)('a peer that agrees to no SRTP profile is told goodbye', async () => {
+  test.skipIf(addon === null)('a peer without a common SRTP profile gets a close message', async () => {
     if (addon === null) return;
     const nothing = (): void => undefined;
     const listener = { stun: nothing, dtls: nothing, rtcp: nothing, rtp: nothing, tcp: nothing };
@@ -182,7 +185,7 @@ describe('DTLS', () => {
   });
 });
 
-test.each(IMPLEMENTATIONS)('%s: what is too short for a record ends no handshake', (kind) => {
+test.each(IMPLEMENTATIONS)('%s: a record of any insufficient length does not end the handshake', (kind) => {
   const ends: string[] = [];
   const endpoint = bench.open(kind, nothingHeard()).openDtls('server', {
     send: () => undefined,

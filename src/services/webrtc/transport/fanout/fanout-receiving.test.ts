@@ -34,7 +34,7 @@ function linkLocal(): string {
 describe.each(FANOUT_KINDS)('%s', (kind) => {
   const start = () => bench.start(kind);
 
-  test('a viewer is heard at every place of its own, also at those named before its keys', async () => {
+  test('packets of a viewer are received from each of its addresses, even from those named before its keys', async () => {
     const heard = nothingHeard();
     const fanout = bench.open(kind, heard);
     const { socket, port } = await fanout.bind('127.0.0.1', 0);
@@ -62,7 +62,7 @@ describe.each(FANOUT_KINDS)('%s', (kind) => {
     expect(heard.rtcp.length).toBe(3);
   });
 
-  test.each(['::1', linkLocal()].filter((host) => host !== ''))('a viewer at %s is sent to, and heard', async (host) => {
+  test.each(['::1', linkLocal()].filter((host) => host !== ''))('a viewer at %s can send and receive', async (host) => {
     const heard = nothingHeard();
     const fanout = bench.open(kind, heard);
     const { socket, port } = await fanout.bind(host, 0);
@@ -92,7 +92,7 @@ describe.each(FANOUT_KINDS)('%s', (kind) => {
     await until('the answer', () => answer === 'hello', WAIT);
   });
 
-  test('strangers and forgeries are counted, STUN and DTLS handed on', async () => {
+  test('packets of unknown addresses and forged packets are counted; STUN and DTLS are passed on', async () => {
     const { fanout, viewer, port, peer, heard } = await start();
     const stranger = createSocket('udp4');
     bench.onClose(() => stranger.close());
@@ -110,7 +110,7 @@ describe.each(FANOUT_KINDS)('%s', (kind) => {
   });
 
   test.runIf(kind === 'native, batched')(
-    'while the main thread is busy strangers crowd out strangers, and a loud viewer itself',
+    'a busy main thread keeps separate bounded queues for unknown addresses and for each viewer',
     async () => {
       const { fanout, socket, port, peer, heard } = await start();
       const loudKeys = keysFor(SrtpProfile.AEAD_AES_128_GCM);

@@ -166,7 +166,7 @@ describe.each(FANOUT_KINDS)('%s', (kind) => {
     },
   );
 
-  test.runIf(kind !== 'script')('a parity that nobody can ask for again leaves twice', async () => {
+  test.runIf(kind !== 'script')('a parity packet that cannot be requested again is sent twice', async () => {
     const { fanout, source: bare, socket } = await start();
     fanout.closeSource(bare);
     const source = fanout.openSource({ clockRate: 90_000, epochMs: Date.now(), fec: true });

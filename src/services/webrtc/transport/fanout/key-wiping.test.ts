@@ -60,7 +60,7 @@ async function say(text: string): Promise<string> {
 test
   .skipIf(loadAddon().addon === null || process.env['LD_PRELOAD'] !== undefined)
   .each(Object.entries(SrtpProfile).map(([name, profile]) => ({ name, profile })))(
-  'nothing of the keys of $name is in memory when the viewer is closed',
+  'the keys of $name are wiped from memory when the viewer is closed',
   async ({ profile }) => {
     child = spawn(process.execPath, [HOLDER]);
     const length = saltLength(profile);
