@@ -66,7 +66,7 @@ describe.each(LISTS)('$list', ({ list, noun, secret }) => {
     expect(JSON.stringify((await call('GET', path)).json)).not.toContain('sha256');
   });
 
-  test('are removed by name; the empty list goes on protecting', async () => {
+  test('are removed by name; an empty list still requires a key', async () => {
     await call('POST', path, { name: 'one' });
     expect(await call('DELETE', `${path}/two`)).toEqual(error(404, `Could not find the ${noun}: [two]`));
     expect(await call('DELETE', `${path}/one`)).toEqual(done);
@@ -104,7 +104,7 @@ describe.each(LISTS)('$list', ({ list, noun, secret }) => {
     expect(await call('POST', path, { name: 'more' })).toEqual(error(400, `Too many of the kind ${noun}: an application may have 100`));
   });
 
-  test('keys of one list have one salt, so that what a player shows is hashed once', async () => {
+  test('keys of one list share a salt, so that a given key is hashed once', async () => {
     const salted = hashKey(KEY, 'salt-of-before');
     await call('POST', path, { name: 'zero', hash: salted });
     for (const name of ['one', 'two']) await call('POST', path, { name });
@@ -113,7 +113,7 @@ describe.each(LISTS)('$list', ({ list, noun, secret }) => {
     expect(fitsKey(hashOf(list, 'three'), `${KEY}-3`)).toBe(true);
   });
 
-  test('those of a file are read, and changed in the file', async () => {
+  test('keys of a configuration file are listed, and read-only', async () => {
     expect(await call('GET', `${FILE_APP}/${list}`)).toEqual(found([]));
     const readOnly = error(403, 'The VirtualHost is read-only: [default]');
     expect(await call('POST', `${FILE_APP}/${list}`, { name: 'one' })).toEqual(readOnly);
@@ -130,7 +130,7 @@ describe.each(LISTS)('$list', ({ list, noun, secret }) => {
     expect(held()).toBe(before);
   });
 
-  test('the time of the last use is told', async () => {
+  test('the time of the last use is listed', async () => {
     await call('POST', path, { name: 'one', expires: '2031-01-31', streams: 'live-*' });
     const asked: string[] = [];
     api.keyUses.usedAt = (grant) => {
@@ -144,7 +144,7 @@ describe.each(LISTS)('$list', ({ list, noun, secret }) => {
   });
 });
 
-test('definitions of applications have keys, which are shown to nobody', async () => {
+test('definitions of applications accept keys and show only their names', async () => {
   const keys = { publishKeys: [{ name: 'one', key: KEY }], playTokens: [{ name: 'two', token: KEY, streams: 'x' }] };
   const created = await call('POST', '/v1/vhosts/v/apps', [{ name: 'b', type: 'live', ...keys }]);
   const shown = { publishKeys: [{ name: 'one' }], playTokens: [{ name: 'two', streams: 'x' }] };
@@ -162,7 +162,7 @@ test('definitions of applications have keys, which are shown to nobody', async (
   expect(JSON.stringify(api.logger.lines)).not.toContain(KEY);
 });
 
-test('a client that sends back what it was shown changes no key', async () => {
+test('a client that sends back a shown definition changes no key', async () => {
   await call('PATCH', APP, { publishKeys: [{ name: 'one', key: KEY }] });
   await call('POST', `${APP}/publishKeys`, { name: 'two', streams: 'x' });
   const [one, two] = [hashOf('publishKeys', 'one'), hashOf('publishKeys', 'two')];
@@ -199,7 +199,7 @@ test('gatekeepers are notified of every change at once', async () => {
   expect(api.hostChanges.length).toBe(changes + 2);
 });
 
-test('keys come back with the state folder', async () => {
+test('keys are restored from the state folder', async () => {
   await call('POST', `${APP}/publishKeys`, { name: 'one', expires: '2100-01-31', streams: 'x' });
   const before = api.orchestrator.application('v', 'a')?.definition;
   const other = await startApi();

@@ -54,7 +54,7 @@ const REFUSED = {
   fields: { peer: '127.0.0.1', share: 2, count: 1 },
 };
 
-test('an address that holds its share of connections keeps nobody else out, and is told of once', async () => {
+test('an address at its share of connections leaves room for other addresses, and is logged once', async () => {
   const { api, logger } = await limited({});
   const held = [client(api.port, '127.0.0.1'), client(api.port, '127.0.0.1')];
   await Promise.all(held.map((socket) => once(socket, 'connect')));
@@ -71,7 +71,7 @@ test('over TLS it is refused before the handshake', async () => {
   expect(logger.lines).toMatchObject([REFUSED]);
 });
 
-test('whoever speaks TLS to the plain port, or plain HTTP to that of TLS, is told of', async () => {
+test('TLS on the plain port, and plain HTTP on the TLS port, are logged', async () => {
   const plain = await limited({});
   const secure = await limited({ port: null, tls: { port: 0, load: async () => TLS_FILES } });
   const shaking = connectTls({ port: plain.api.port, host: '127.0.0.1', rejectUnauthorized: false });

@@ -21,7 +21,7 @@ function run(bench: string, takenAt: string, ...figures: Figure[]): unknown {
   return { bench, takenAt, machine: { cpu: 'a <processor>', cores: 2, load: [0.5] }, options: {}, figures, notes: ['what was & is'] };
 }
 
-test('a figure has its values of all runs in the order of their times, whatever runs have it', () => {
+test('a figure lists its values of all runs in order of time, even when some runs lack it', () => {
   const folder = folderOf({
     'b.json': run('one', '2026-11-02T00:00:00.000Z', { name: 'cost', value: 2, unit: 'ms' }, { name: 'other', value: 9, unit: 'ms' }),
     'a.json': run('one', '2026-11-03T00:00:00.000Z', { name: 'cost', value: 3, unit: 'ms' }),
@@ -38,7 +38,7 @@ test('a figure has its values of all runs in the order of their times, whatever 
   ]);
 });
 
-test('a file that is no report is named with the reason, and the others are shown', () => {
+test('a file that is no report is named with the reason, and the other reports are shown', () => {
   const folder = folderOf({
     'good.json': run('one', '2026-11-02T00:00:00.000Z', { name: 'cost', value: 2, unit: 'ms' }),
     'cut.json': '{"bench":',

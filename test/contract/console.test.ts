@@ -24,7 +24,7 @@ function policyOf(headers: ReadonlyMap<string, string>): Map<string, string[]> {
 }
 
 describe('the console', () => {
-  test('is given to anybody, and begins below its own path', async () => {
+  test('is served without a token, below its own path', async () => {
     const { status, headers } = await api.send({ path: '/console', headers: OPEN });
     expect([status, headers.get('location')]).toEqual([308, 'console/']);
     const page = await api.send({ path: '/console/', headers: OPEN });
@@ -33,7 +33,7 @@ describe('the console', () => {
     expect(page.headers.has('www-authenticate')).toBe(false);
   });
 
-  test('runs only its own code, connects only to this host, and is framed by nobody', async () => {
+  test('runs only its own code, connects only to this host, and cannot be framed', async () => {
     const { headers, body } = await api.send({ path: '/console/', headers: { ...OPEN, Host: 'media.example:8081' } });
     const policy = policyOf(headers);
     const inline = [...body.matchAll(/<script type="importmap">(.*?)<\/script>/gs)].map(([, text = '']) => text);
@@ -133,14 +133,14 @@ describe('the console', () => {
 });
 
 describe('the root', () => {
-  test('tells a browser what it has reached', async () => {
+  test('shows an HTML page with a link to the console to a browser', async () => {
     const { status, headers, body } = await api.send({ path: '/', headers: HTML });
     expect([status, headers.get('content-type'), headers.get('x-frame-options')]).toEqual([200, 'text/html; charset=utf-8', 'DENY']);
     expect(body).toContain('<a href="console/">Console</a>');
     expect(policyOf(headers).get('script-src')).toEqual(["'self'"]);
   });
 
-  test('is for a program what it was', async () => {
+  test('answers a program 401, and 404 without a token', async () => {
     expect((await api.send({ path: '/', headers: { ...OPEN, Accept: '*/*' } })).status).toBe(401);
     expect((await api.send({ path: '/', headers: { Accept: 'text/html' } })).status).toBe(404);
   });

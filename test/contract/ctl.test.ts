@@ -64,7 +64,7 @@ describe('lists', () => {
     expect(await json('apps default/app')).toMatchObject({ name: 'app', type: 'live' });
   });
 
-  test('streams, of everything and of what is named', async () => {
+  test('streams, of all applications and of a named place', async () => {
     await api.publish('default', 'subs', 'other');
     const all = lines(await ctl('streams'));
     expect(all[0]).toMatch(/^STREAM +FROM +VIDEO +AUDIO +IN +OUT +VIEWERS +SINCE$/);
@@ -269,7 +269,7 @@ describe('tasks', () => {
 });
 
 describe('actions', () => {
-  test('viewers are sent away, some or all', async () => {
+  test('viewers are disconnected, one or all', async () => {
     const ended: string[] = [];
     for (const id of ['a', 'b', 'c']) watch(id, 'llhls', ended);
     expect((await ctl('kick default/app/live/a')).out).toBe('disconnected: 1\n');
@@ -334,12 +334,12 @@ describe('ends', () => {
     expect(answer.err).toContain(`millrace ctl: ${sentence}`);
   });
 
-  test('options may stand before the command, and what looks like one behind --', async () => {
+  test('options may precede the command, and arguments after -- are not options', async () => {
     expect(JSON.parse((await ctl('--json --timeout 5 vhosts')).out)).toHaveLength(1);
     expect(await ctl('vhosts -- --help')).toMatchObject({ code: 1, err: expect.stringContaining('[--help]') });
   });
 
-  test('nothing that somebody has named commands the terminal', async () => {
+  test('control characters in names are escaped on the terminal', async () => {
     expect((await ctl('streams a//\u001b[2J')).err).toContain("'a//\\u001b[2J' is not");
     watch('a\u009b2J', 'llhls');
     expect((await ctl('sessions default/app/live')).out).toContain('a\\u009b2J  LL-HLS');
@@ -349,7 +349,7 @@ describe('ends', () => {
 });
 
 describe('help', () => {
-  test('is there for all, for those of a word, and for each', async () => {
+  test('lists all commands, the commands of a group, and each command', async () => {
     const { out } = await ctl('--help');
     for (const { name, summary } of commands)
       expect(out).toMatch(new RegExp(`^  ${name} +${summary.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}$`, 'm'));

@@ -62,7 +62,7 @@ describe('virtual hosts', () => {
     expect(await call('POST', '/v1/vhosts', body)).toEqual(error(400, 'Request body must be an array'));
   });
 
-  test('have the signed policy that they ask for, and are refused with one that cannot be held to', async () => {
+  test('have the requested signed policy, and are refused when a policy is incomplete', async () => {
     const keys = { policyQueryKeyName: 'p', signatureQueryKeyName: 's', secretKey: 'k' };
     const enables = { providers: 'rtmp', publishers: 'llhls' };
     const refused = (message: string) => ({
@@ -166,7 +166,7 @@ describe('virtual hosts', () => {
   });
 });
 
-describe('what the file declares', () => {
+describe('definitions of the configuration file', () => {
   const readOnly = error(403, 'The VirtualHost is read-only: [default]');
 
   test.each([
@@ -305,7 +305,7 @@ describe('applications', () => {
     expect(closed).toEqual([]);
   });
 
-  test('refuse what cannot be configured and go on', async () => {
+  test('refuse invalid settings and keep running', async () => {
     await createApp();
     const closed = await api.publish('v', 'a', 's');
     const patched = await call('PATCH', APP, { publishers: { llhls: { segmentDuration: 'abc' } } });
@@ -374,7 +374,7 @@ describe('output profiles', () => {
     [{ ...PROFILE, encodes: { videos: [{ codec: 'h264' }] } }, '[Config] Bitrate must be specified when bypass is false'],
     [{ ...PROFILE, outputStreamName: '${OriginStreamName}' }, '[Config] Duplicate output stream name: ${OriginStreamName}'],
     [{ ...PROFILE, x: 1 }, '[Config] Unknown item found: outputProfile.x'],
-  ])('%j is refused, and the others of the batch are not', async (profile, text) => {
+  ])('%j is refused, and the valid profiles of the batch are created', async (profile, text) => {
     const first = { ...PROFILE, name: 'first', outputStreamName: 'first' };
     const last = { ...PROFILE, name: 'last', outputStreamName: 'last' };
     const { status, json } = await call('POST', PROFILES, [first, profile, last]);
@@ -383,7 +383,7 @@ describe('output profiles', () => {
     expect(await call('GET', PROFILES)).toEqual(found(['default', 'first', 'last']));
   });
 
-  test('of which none can be added leave the application as it is', async () => {
+  test('a batch without a valid profile leaves the application unchanged', async () => {
     const closed = await api.publish('v', 'a', 's');
     const refused = { message: required, statusCode: 400 };
     expect(await call('POST', PROFILES, [{}, 'text'])).toEqual({ status: 400, json: [refused, refused] });
@@ -443,14 +443,14 @@ describe('a disk that is full', () => {
   });
 });
 
-test('what was created is kept as it was given', async () => {
+test('a created definition is stored as the client sent it', async () => {
   await createApp();
   const kept = api.store.documents.get('v');
   expect(kept?.definition).toEqual(VHOST);
   expect(kept?.applications.map((definition) => definition['name'])).toEqual(['a']);
 });
 
-test('what was created is shown with the types of the contract, however a client wrote it', async () => {
+test('a created definition is shown with the types of the contract, whatever types the client sent', async () => {
   const hooks = { controlServerUrl: 'http://h.test', timeout: '1500', secretKey: 7, enables: { providers: 'rtmp', publishers: '' } };
   const [vhost] = (await call('POST', '/v1/vhosts', [{ name: 5, host: { names: [6] }, admissionWebhooks: hooks, distribution: true }]))
     .json;

@@ -22,7 +22,7 @@ test('GET /v1/version tells whose API is spoken, and what answers', async () => 
   expect(Array.isArray(task.json.response)).toBe(false);
 });
 
-test('GET /metrics has the figures of newcomers and of SRT connections as Prometheus reads them, for whom may use it', async () => {
+test('GET /metrics needs a token, and includes the metrics of newcomers and SRT connections', async () => {
   const answer = await api.send({ path: '/metrics' });
   expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'text/plain; version=0.0.4; charset=utf-8']);
   expect(answer.body).toContain(
@@ -33,7 +33,7 @@ test('GET /metrics has the figures of newcomers and of SRT connections as Promet
   expect((await api.send({ path: '/metrics', headers: { Authorization: null } })).status).toBe(401);
 });
 
-test('GET /openapi.json describes the API, to whom may use it', async () => {
+test('GET /openapi.json needs a token, and describes each route', async () => {
   const answer = await api.send({ path: '/openapi.json' });
   expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'application/json;charset=UTF-8']);
   const described = Object.entries<object>(JSON.parse(answer.body).paths).flatMap(([path, methods]) =>
@@ -46,7 +46,7 @@ test('GET /openapi.json describes the API, to whom may use it', async () => {
 describe('recordings', () => {
   const task = { id: 'r', stream: { name: 'later' } };
 
-  test('take the rules of the contract, and no others for one of them', async () => {
+  test('accept the segmentation rules of the contract, and refuse other values', async () => {
     for (const segmentationRule of ['bogus', 'Continuity', 5]) {
       const text = 'Invalid [segmentationRule] parameter: it must be continuity or discontinuity';
       expect(await call('POST', `${FILE_APP}:startRecord`, { ...task, segmentationRule })).toEqual(error(400, text));
@@ -111,7 +111,7 @@ describe('recordings', () => {
 describe('statistics', () => {
   const levels = ['/vhosts/default', '/vhosts/default/apps/app', '/vhosts/default/apps/app/streams/s'];
 
-  test.each(['/v1/stats/current', '/v2/stats/current'])('%s are told for each level, rolled up', async (root) => {
+  test.each(['/v1/stats/current', '/v2/stats/current'])('%s are summed up for each level', async (root) => {
     await api.publish('default', 'app', 's');
     for (const level of levels) {
       const { json } = await call('GET', root + level);
@@ -126,12 +126,12 @@ describe('statistics', () => {
     expect(json.response.providers.connections).toMatchObject({ rtmp: 1, srt: 0 });
   });
 
-  test('of the whole server are told by version 1', async () => {
+  test('of the whole server exist in version 1 only', async () => {
     expect((await call('GET', '/v1/stats/current')).status).toBe(200);
     expect(await call('GET', '/v2/stats/current')).toEqual(error(404, 'Controller not found'));
   });
 
-  test.each(['/v1/stats/current', '/v2/stats/current'])('%s of what does not exist are 404', async (root) => {
+  test.each(['/v1/stats/current', '/v2/stats/current'])('%s of a missing virtual host, application or stream are 404', async (root) => {
     expect(await call('GET', `${root}/vhosts/nope`)).toEqual(error(404, 'Could not find the virtual host: [nope]'));
     expect(await call('GET', `${root}/vhosts/default/apps/nope`)).toEqual(error(404, 'Could not find the application: [default/nope]'));
     expect(await call('GET', `${root}/vhosts/default/apps/app/streams/nope`)).toEqual(
@@ -140,7 +140,7 @@ describe('statistics', () => {
   });
 });
 
-test('queues are told under both paths', async () => {
+test('queues are listed under both paths', async () => {
   await api.publish('default', 'app', 's');
   const { json } = await call('GET', '/v2/internals/queues');
   expect(json.response.map(({ urn }: Answer) => urn)).toContainEqual(expect.stringMatching(/^mngq:v=default#app:s=\/s:p=imr:r=/));
@@ -148,7 +148,7 @@ test('queues are told under both paths', async () => {
   expect(await call('GET', '/v1/stats/current/internals')).toEqual(found(['/v1/stats/current/internals/queues']));
 });
 
-test('codec modules are told as the contract has them', async () => {
+test('codec modules are listed in the form of the contract', async () => {
   const { status, json } = await call('GET', '/v2/internals/codecs');
   expect(status).toBe(200);
   expect(json.response.find(({ module }: Answer) => module === 'x264')).toEqual({
@@ -168,7 +168,7 @@ test('codec modules are told as the contract has them', async () => {
 });
 
 describe('certificates', () => {
-  test('are loaded again, whatever the body', async () => {
+  test('are reloaded with any request body', async () => {
     expect(await call('POST', '/v1/vhosts:reloadAllCertificates')).toEqual(done);
     await call('POST', '/v1/vhosts', [VHOST]);
     expect(await call('POST', '/v1/vhosts/v:reloadCertificate', { any: 1 })).toEqual(done);

@@ -51,7 +51,7 @@ const CONTRACT: Readonly<Record<string, readonly string[]>> = {
   '/v2/internals/codecs': ['GET'],
 };
 
-test('only the health of the server is open to anybody', () => {
+test('only the health check needs no token', () => {
   expect(routes.filter(({ open }) => open === true).map(({ method, path }) => `${method} ${path}`)).toEqual(['GET /health']);
 });
 
@@ -95,7 +95,7 @@ describe.each(routes.filter(({ open }) => open !== true).map((route) => ({ ...ro
 
     // By the objects in the path, whichever code looks them up.
     const levels = (['vhost', 'app', 'stream'] as const).filter((name) => path.includes(`{${name}}`));
-    test.each(levels)('tells that the %s is not there', async (name) => {
+    test.each(levels)('answers 404 when the %s does not exist', async (name) => {
       const answer = await api.send({ method, path: pathOf(path, name), ...sent });
       const either = name !== 'vhost' && TELLS_EITHER.has(`${method} ${path}`);
       const missing = either ? EITHER : { message: `[HTTP] ${MISSING[name]} (404)`, statusCode: 404 };
@@ -103,7 +103,7 @@ describe.each(routes.filter(({ open }) => open !== true).map((route) => ({ ...ro
     });
 
     if (body === undefined) return;
-    test('refuses what is no JSON, whatever the path names', async () => {
+    test('refuses a body that is no JSON, even for a missing object', async () => {
       const answer = await api.send({ method, path: pathOf(path, 'vhost'), body: '{"a":' });
       expect(answer.status).toBe(400);
       expect(JSON.parse(answer.body).message).toMatch(/^\[HTTP\] \[JSON\] \* Line 1, Column 6\n {2}.+\n \(400\)$/);

@@ -52,7 +52,7 @@ function told(logger: RecordingLogger): string[] {
     .map(({ message }) => message);
 }
 
-describe('what runs by itself', () => {
+describe('periodic work', () => {
   test('is logged at its 1st, 2nd, 4th … fault, and called again', async () => {
     const logger = new RecordingLogger();
     let calls = 0;
@@ -69,7 +69,7 @@ describe('what runs by itself', () => {
     await logger.line('a promise failed inside the server');
   });
 
-  test('has its turn whatever the one before did', () => {
+  test('runs each turn even when the previous turn threw', () => {
     const seen: unknown[] = [];
     const turn = (n: number): void => {
       if (n === 2) fail();
@@ -132,7 +132,7 @@ describe('a stream', () => {
     sound.close({ code: 'peer-left', detail: 'bye' });
   });
 
-  test('whose rest cannot be worked off ends all the same', () => {
+  test('whose remaining packets cannot be processed ends nevertheless', () => {
     const logger = new RecordingLogger();
     const app = application(logger);
     const stream = open(app, 's', []);
@@ -143,7 +143,7 @@ describe('a stream', () => {
     expect(told(logger)).toEqual(['the rest of the stream failed inside the server']);
   });
 
-  test('that is pulled and cannot be watched over any more ends, saying so', async () => {
+  test('that is pulled and can no longer be watched over ends with a log line', async () => {
     const logger = new RecordingLogger();
     const app = application(logger);
     const source = new FakePullSource({
@@ -263,7 +263,7 @@ describe('delivery', () => {
     expect((await fetch(`http://127.0.0.1:${port}/`)).status).toBe(200);
   });
 
-  test('goes on when a report or a search of its threads fails', async () => {
+  test('continues when a report or a look-up of its threads fails', async () => {
     const started = await startBlobPool(0, { reportInterval: 5 });
     closings.push(() => started.pool.stop());
     const blobs = new BlobFeed(started.pool, 'stream');
@@ -350,7 +350,7 @@ describe('in the background', () => {
     expect(faults[0]).toContain('failed on: TypeError');
   });
 
-  test('the thread that finishes recordings may end: its jobs hear of it', async () => {
+  test('a crash of the thread that finishes recordings rejects its jobs', async () => {
     const worker = Object.assign(new EventEmitter(), { unref: () => undefined, postMessage: () => undefined });
     const thread = new FinaliserThread(() => worker as never);
     const job = thread.finish('/nowhere');

@@ -73,7 +73,7 @@ describe('TLS', () => {
     }
   });
 
-  test('a method of HTTP/2 that nobody knows is no method of any path', async () => {
+  test('an unknown HTTP/2 method is answered like a missing path', async () => {
     const session = connectHttp2(`https://localhost:${secure.port}`, { ca: TLS_FILES.cert });
     try {
       expect(await text(session.request({ ':method': 'FOO', authorization: AUTHORIZATION }))).toBe(NO_CONTROLLER);

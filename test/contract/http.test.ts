@@ -43,7 +43,7 @@ describe('heads', () => {
     });
   });
 
-  test('reason phrases are those of the envelope', async () => {
+  test('reason phrases match the envelope', async () => {
     const body = JSON.stringify([{ name: 'r', host: { names: ['r'] } }, {}]);
     const { status, reason } = await api.send({ method: 'POST', path: '/v1/vhosts', body });
     expect([status, reason]).toEqual([207, 'Multi Status']);
@@ -65,7 +65,7 @@ describe('heads', () => {
     ]);
   });
 
-  test('a path that is not one is answered in the envelope', async () => {
+  test('a request target that is no path is answered in the envelope', async () => {
     const { status, body } = await api.send({ path: '*' });
     expect([status, body]).toEqual([
       400,
@@ -129,7 +129,7 @@ describe('access tokens', () => {
   });
   afterAll(() => several.close());
 
-  test('one that only reads gets what GET and HEAD have, and nothing else', async () => {
+  test('a read-only token may use GET and HEAD only', async () => {
     const headers = { Authorization: `Bearer ${READER}` };
     expect((await several.send({ path: '/v1/version', headers })).body).toBe(VERSION);
     expect((await several.send({ method: 'HEAD', path: '/v1/version', headers })).status).toBe(200);
@@ -146,7 +146,7 @@ describe('access tokens', () => {
     expect([...several.store.documents.keys()]).toEqual([]);
   });
 
-  test('one that writes, kept as a hash, is as good as the first; the log names who it was', async () => {
+  test('a hashed token that may write works like the first token, and the log names the token', async () => {
     const body = JSON.stringify([{ name: 'by-panel', host: { names: ['p'] } }]);
     expect((await several.send({ method: 'POST', path: '/v1/vhosts', headers: basic('x:a-token-that-writes'), body })).status).toBe(200);
     expect((await several.send({ method: 'DELETE', path: '/v1/vhosts/by-panel', headers: basic(`${TOKEN}:`) })).status).toBe(200);
@@ -157,7 +157,7 @@ describe('access tokens', () => {
     ]);
   });
 
-  test('a wrong one is challenged as browsers need it, and told of with its address, but never shown', async () => {
+  test('a wrong token is answered with a Basic challenge, and logged with its address but without its value', async () => {
     for (const Authorization of ['Bearer guess-1', 'Basic guess-2', 'guess-3']) {
       const { status, headers } = await several.send({ path: '/v1/version', headers: { Authorization } });
       expect([status, headers.get('www-authenticate')]).toEqual([401, 'Basic realm="Millrace"']);
@@ -174,13 +174,13 @@ describe('access tokens', () => {
 });
 
 describe('health', () => {
-  test('is told without authentication', async () => {
+  test('is reported without authentication', async () => {
     const { status, body } = await api.send({ path: '/health', headers: { Authorization: null } });
     expect([status, body]).toEqual([200, '{"status":"ok"}']);
     expect((await api.send({ method: 'HEAD', path: '/health', headers: { Authorization: null } })).status).toBe(200);
   });
 
-  test('tells what is wrong, and that the server starts or stops', async () => {
+  test('lists each condition, and reports a starting or stopping server', async () => {
     const ask = async () => {
       const { status, body } = await api.send({ path: '/health', headers: { Authorization: null } });
       return [status, JSON.parse(body)];
@@ -289,7 +289,7 @@ describe('connections', () => {
     expect((await api.send({ path: '/v1/version', headers })).body).toBe(VERSION);
   });
 
-  test('are ended with the server, whatever they were in', async () => {
+  test('end with the server in any state', async () => {
     const other = await startApi({ timeoutScale: 1000 });
     const opened = ['', 'GET /v1/version HTTP', 'CONNECT /v1/vhosts HTTP/1.1\r\n\r\n'].map((bytes) => {
       // Its side stays open when the server has ended its own.
@@ -329,7 +329,7 @@ describe('bodies', () => {
     expect((await post('[]', { Expect: '100-continue' })).body).toBe('[]');
   });
 
-  test('may expect what nobody knows', async () => {
+  test('are read despite an unknown Expect header', async () => {
     expect((await post('[]', { Expect: 'a miracle' })).body).toBe('[]');
   });
 
@@ -399,13 +399,13 @@ describe('bodies', () => {
 });
 
 describe('other origins', () => {
-  test('a preflight request is told which headers it may send', async () => {
+  test('a preflight request is answered with the request headers that it asked for', async () => {
     const headers = { Origin: 'http://ui.example', 'Access-Control-Request-Headers': 'authorization,content-type', Authorization: null };
     const answer = await api.send({ method: 'OPTIONS', path: '/v1/vhosts', headers });
     expect(answer.headers.get('access-control-allow-headers')).toBe('authorization,content-type');
   });
 
-  test('pages may read what the answer says beside its body, where they are let in', async () => {
+  test('pages of allowed origins may read the headers of an answer', async () => {
     const own = { urls: ['https://ui.example'], headers: [] };
     const guarded = await startApi({
       crossDomains: new CrossDomainPolicy({ defaults: { urls: [], headers: [] }, own, methods: ALL_METHODS }),
@@ -424,7 +424,7 @@ describe('other origins', () => {
     }
   });
 
-  test('only those of the list are allowed', async () => {
+  test('only listed origins are allowed', async () => {
     const own = { urls: ['https://*.example.org'], headers: [] };
     const guarded = await startApi({ crossDomains: new CrossDomainPolicy({ defaults: anyOrigin, own, methods: ALL_METHODS }) });
     try {
@@ -473,7 +473,7 @@ test('only host names of the list reach the API, but the health check', async ()
   }
 });
 
-test('a connection that the system does not hand over is told in the log, and the port stays open', async () => {
+test('an error of the listening socket is logged, and the port stays open', async () => {
   const listen = vi.spyOn(Server.prototype, 'listen');
   const logger = new RecordingLogger();
   const other = await startApi({ logger });

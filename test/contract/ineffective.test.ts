@@ -42,7 +42,7 @@ test('a batch, once for all its items that were created', async () => {
   expect(await told('POST', '/v1/vhosts/v/apps', items)).toEqual([207, keys]);
 });
 
-test('a virtual host with what is inside', async () => {
+test('a virtual host with its applications', async () => {
   const vhost = { ...VHOST, crossDomains: { urls: ['*'] }, applications: [{ name: 'a', type: 'live', publishers: JITTER }] };
   expect(await told('POST', '/v1/vhosts', [vhost])).toEqual([200, 'crossDomains, applications.publishers.webrtc.jitterBuffer']);
   expect(await told('GET', '/v1/vhosts/v')).toEqual([200, 'crossDomains']);

@@ -49,7 +49,7 @@ async function told(reader: EventReader, act: () => Promise<unknown>): Promise<s
   return reader.types.slice(before, -1);
 }
 
-test('the answer is a stream that nobody between may keep, and begins with where it is', async () => {
+test('the answer is an uncached event stream, and starts with the current position', async () => {
   const reader = await follow();
   const { statusCode, headers } = reader.response;
   expect(statusCode).toBe(200);
@@ -87,7 +87,7 @@ test('virtual hosts, applications, output profiles and keys as they come, change
   expect((await reader.of('outputProfile.changed')).data).toMatchObject({ vhost: 'v', app: 'a', profile: 'second' });
 });
 
-test('a stream with its source, what can be played of it, and why it ended', async () => {
+test('a stream with its source, its playlists, and the reason of its end', async () => {
   const reader = await follow('?types=streams');
   await api.publish('default', 'app', 'live');
   await reader.of('stream.ready');
@@ -124,7 +124,7 @@ test('viewers with the reason that ended them', async () => {
   ]);
 });
 
-test('recordings, pushes and dumps by their states, without what is secret of them', async () => {
+test('recordings, pushes and dumps with their states, without their secrets', async () => {
   const reader = await follow('?types=tasks');
   await api.call('POST', '/v1/vhosts', [DYNAMIC]);
   await api.call('POST', '/v1/vhosts/v/apps', [APP]);
@@ -221,7 +221,7 @@ test('a token that may only read may follow', async () => {
   await reader.of('stream.created');
 });
 
-test('only what was asked for', async () => {
+test('only the requested events', async () => {
   const [streams, other, none] = [
     await follow('?types=stream.created&vhost=default&app=app&stream=b'),
     await follow('?app=app2'),
@@ -256,7 +256,7 @@ test('a returning follower gets the events meanwhile', async () => {
   expect((await stranger.of('gap')).data).toEqual({ type: 'gap', missed: null });
 });
 
-test('what the ring has let go of is told as a gap, with where to go on', async () => {
+test('events dropped from the ring are reported as a gap with the position to continue at', async () => {
   for (let n = 0; n < 3; n += 1) api.notices.post({ type: 'vhost.created', vhost: `early${n}` });
   const before = api.notices.idOf(1);
   for (let n = 0; n < 5000; n += 1) api.notices.post({ type: 'vhost.created', vhost: `h${n}` });
@@ -269,7 +269,7 @@ test('what the ring has let go of is told as a gap, with where to go on', async 
   expect(api.live.missed).toBe(5003 - 4096 - 1);
 });
 
-test('there is room for 64', async () => {
+test('at most 64 clients follow the events', async () => {
   for (let n = 0; n < 64; n += 1) await follow();
   const answer = await api.call('GET', '/v1/events');
   expect(answer).toEqual({
@@ -297,7 +297,7 @@ test('every event is of the form that the OpenAPI document tells', async () => {
   expect(reader.events.flatMap(({ data }) => Object.keys(data)).filter((key) => !(key in properties))).toEqual([]);
 });
 
-test('the script of the guide follows, and goes on where it was when the connection breaks', async () => {
+test('the script of the guide follows events, and continues after a lost connection', async () => {
   const page = readFileSync(new URL('../../docs/guide/live-updates.md', import.meta.url), 'utf8');
   const script = /```js\n([\s\S]*?)\nfollow\(/.exec(page)?.[1] ?? '';
   const heard: string[] = [];
@@ -335,7 +335,7 @@ test('the end of the server is the end of the answer, told', async () => {
   expect(reader.types).toEqual(['hello', 'end']);
 });
 
-test('what happened before comes first where it is asked for: the newest that are wanted', async () => {
+test('earlier events come first when the request asks for them, at most the requested count', async () => {
   for (let n = 0; n < 5; n += 1) {
     api.notices.post({ type: 'vhost.created', vhost: `v${n}` });
     api.notices.post({ type: 'vhost.deleted', vhost: `v${n}` });

@@ -39,7 +39,7 @@ test('the newest lines come first, then each as it is written, from a level on',
   expect(last.fields.err).toContain('Error: broken');
 });
 
-test('what is told to nobody who does not ask: lines of debug', async () => {
+test('debug lines are collected only while a client asks for them', async () => {
   api.tail.add('debug', {}, 'before');
   const reader = await follow('?level=debug');
   api.tail.add('debug', {}, 'while');
@@ -64,7 +64,7 @@ test('a returning follower continues at its position', async () => {
   expect(messages(reader)).toEqual(['second']);
 });
 
-test('no line has a secret, whatever wrote it', async () => {
+test('secrets are removed from each line', async () => {
   api.secrets.learn(['S3CRET-"quoted', 'short']);
   const lines = [
     [{ target: '/v2/x?token=12-S3CRET' }, 'asked for /app/s?key=S3CRET&x=1 by S3CRET-"quoted'],
@@ -79,7 +79,7 @@ test('no line has a secret, whatever wrote it', async () => {
   expect(messages(reader)[1]).toBe('pulls rtsp://***@cam.test/x and is not shortened');
 });
 
-test('a token that may only read is told why it is not let in, and a wish that is none names its member', async () => {
+test('a read-only token is refused with the reason, and an invalid query is refused with its parameter', async () => {
   const refused = await api.send({ path: '/v2/logs', headers: { Authorization: `Bearer ${READER}` } });
   expect([refused.status, JSON.parse(refused.body).message]).toEqual([
     403,
@@ -96,14 +96,14 @@ test('a token that may only read is told why it is not let in, and a wish that i
   }
 });
 
-test('there is room for so many, and the next is told so', async () => {
+test('a client beyond the limit is answered 503', async () => {
   await follow();
   await follow();
   const { status, body } = await api.send({ path: '/v2/logs', headers: { Authorization: AUTHORIZATION } });
   expect([status, JSON.parse(body).message]).toEqual([503, expect.stringContaining('Too many clients follow the log')]);
 });
 
-test('GET /v1/server tells whether the token may change things', async () => {
+test('GET /v1/server returns whether the token may write', async () => {
   const asked = async (token: string) => {
     const { body } = await api.send({ path: '/v1/server', headers: { Authorization: `Bearer ${token}` } });
     return JSON.parse(body).response.mayWrite as boolean;

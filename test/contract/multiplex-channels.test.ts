@@ -107,7 +107,7 @@ test('an application may not have its channels outside of the folders that are a
   }
 });
 
-test('channels of files are there for whoever asks first, as soon as their application is', async () => {
+test('channels of files exist from the first request after their application was created', async () => {
   const folder = join(api.folder, 'early');
   mkdirSync(folder);
   const tracks = '<TrackMap><Track><SourceTrackName>a</SourceTrackName><NewTrackName>b</NewTrackName></Track></TrackMap>';

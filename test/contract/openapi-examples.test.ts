@@ -12,7 +12,7 @@ afterEach(() => api.close());
 const NAMES: Readonly<Record<string, string>> = { vhost: 'mine', app: 'show', profile: 'ladder' };
 const APP = '/v1/vhosts/{vhost}/apps/{app}';
 
-test('one after the other', async () => {
+test('each example, sent in order, gets its documented status', async () => {
   const statuses: [string, number][] = [];
   for (const [operation, expected] of ORDER) {
     const [method = '', pattern = ''] = operation.split(' ');

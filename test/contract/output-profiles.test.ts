@@ -101,7 +101,7 @@ async function send(ingest: IngestStream, from: number, to: number): Promise<voi
 }
 
 describe('an output profile with encodes', () => {
-  test('is told about in the stream information, with the parameters of its tracks', async () => {
+  test('is listed in the stream information with the parameters of its tracks', async () => {
     await send(publish(), 0, 4);
     const stream = orchestrator.application('v', 'app')?.stream('s');
     if (stream === undefined) throw new Error('no stream');
@@ -134,7 +134,7 @@ describe('an output profile with encodes', () => {
     }
   });
 
-  test('follows a source that changes its frame size: the bypassed rendition goes on behind a discontinuity', async () => {
+  test('follows a source that changes its frame size: the bypassed rendition continues after a discontinuity', async () => {
     const ingest = publish();
     await send(ingest, 0, 4);
     ingest.setTracks([videoTrack({ config: AVCC.baseline360 }), audioTrack()]);
@@ -191,7 +191,7 @@ describe('an output profile with encodes', () => {
 describe('a changed application', () => {
   const REPLACED = { ...LADDER, name: 'other', outputStreamName: '${OriginStreamName}_new' };
 
-  test('drops its publishers, transcoders and viewers; what is published then is made by the new profiles', async () => {
+  test('drops its publishers, transcoders and viewers; later streams use the new profiles', async () => {
     const closes: string[] = [];
     const ingest = publish(closes);
     await send(ingest, 0, 2);

@@ -36,7 +36,7 @@ test('every block has a test that runs it, or a reason', () => {
   expect(homeless.map(placeOf)).toEqual([]);
 });
 
-test('what nobody runs is nothing to type or to copy', () => {
+test('blocks without a language contain no commands to type', () => {
   expect(blocks.filter(({ language, text }) => language === '' && TYPED.test(text)).map(placeOf)).toEqual([]);
   expect(TYPED.test('MILLRACE_SECRET_KEY=x millrace sign-url')).toBe(true);
 });

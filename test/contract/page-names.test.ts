@@ -33,7 +33,7 @@ function wordsOfCode(): Set<string> {
   return words;
 }
 
-test('files, folders and names of the pages are those of the code', () => {
+test('files, folders and names in the pages exist in the code', () => {
   const words = wordsOfCode();
   const named = PAGES.flatMap((page) => namesOf(readFileSync(path.join(ROOT, page), 'utf8')).map((each) => ({ page, ...each })));
   expect(named.filter(({ kind }) => kind === 'file').length).toBeGreaterThan(100);

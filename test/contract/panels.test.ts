@@ -49,7 +49,7 @@ test('every request of the second round is answered with the 409 of the guide, a
   expect(closed).toEqual([]);
 });
 
-test('what is new in a batch is made beside what is there', async () => {
+test('a batch with an existing and a new virtual host creates the new one', async () => {
   const { status, json } = await call('POST', '/v1/vhosts', [VHOST, { ...VHOST, name: 'new', host: { names: ['new.example'] } }]);
   expect([status, json.map(({ statusCode }: Answer) => statusCode)]).toEqual([207, [409, 200]]);
 });

@@ -85,7 +85,7 @@ describe('recorded exchanges of viewers', () => {
     });
   }
 
-  test('playlists are compressed for who takes it, and caches are told that it depends', async () => {
+  test('playlists are compressed when the client accepts it, and Vary names Accept-Encoding', async () => {
     const chunklist = `chunklist_0_video_${names.key}_llhls.m3u8?session=${names.session}`;
     for (const file of ['llhls.m3u8', chunklist]) {
       for (const coding of ['gzip', 'identity']) {

@@ -44,7 +44,7 @@ function deniedCodes(): string[] {
 }
 
 describe('the page of refusals has', () => {
-  test('what publishers hear over each protocol', () => {
+  test('the refusals of publishers over each protocol', () => {
     const expected = Object.entries(WHIP_REFUSALS).map(([code, { status }]) => {
       const kind = code as keyof typeof WHIP_REFUSALS;
       return [code, RTMP_REFUSALS[kind][0], String(SRT_REFUSALS[kind]), String(status)];

@@ -54,7 +54,7 @@ test('a channel is there, with its file and its stream, when it is answered, and
   expect((await call('PATCH', `${CHANNELS}/tv`, {})).status).toBe(404);
 });
 
-test('a name has one owner, whoever asks at once', async () => {
+test('five simultaneous requests for one name create one channel', async () => {
   await api.publish('default', 'app', 'live');
   expect(await call('POST', CHANNELS, tv({ stream: { name: 'live' } }))).toEqual(error(409, "Stream 'live' already exists"));
   const answers = await Promise.all(Array.from({ length: 5 }, () => call('POST', CHANNELS, tv())));
@@ -155,7 +155,7 @@ test('a channel that its file could not hold is none, and a change to it is no c
   expect(readFileSync(fileOf('tv'), 'utf8')).toBe(before);
 });
 
-test('a file that somebody writes is a channel like any other', async () => {
+test('a file written by hand is a channel like any other', async () => {
   mkdirSync(dirname(fileOf('by-hand')), { recursive: true });
   writeFileSync(fileOf('by-hand'), `<Schedule><Program scheduled="${PAST}"><Item url="file://a.mp4"/></Program></Schedule>`);
   await until('it', async () => (await call('GET', CHANNELS)).json.response.includes('by-hand'));
@@ -164,7 +164,7 @@ test('a file that somebody writes is a channel like any other', async () => {
   expect(existsSync(fileOf('by-hand'))).toBe(false);
 });
 
-test('a channel goes on when its application restarts, and ends with it, and its file stays', async () => {
+test('a channel survives a restart of its application, ends with its deletion, and leaves its file', async () => {
   const app = '/v1/vhosts/v/apps/a';
   const schedule = { mediaRootDir: api.folder, scheduleFilesDir: api.folder };
   await call('POST', '/v1/vhosts', [{ name: 'v', host: { names: ['v.test'] } }]);

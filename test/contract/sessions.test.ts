@@ -149,7 +149,7 @@ describe('termination', () => {
     expect(ended).toEqual(['b terminated through the API']);
   });
 
-  test.each(['nope', '', '%61', 'b ', 'b:stop'])('of %j finds nobody', async (name) => {
+  test.each(['nope', '', '%61', 'b ', 'b:stop'])('of %j is answered 404 and ends no session', async (name) => {
     watch('a', 'webrtc');
     watch('b', 'llhls');
     expect(await api.call('DELETE', `${STREAM}/sessions/${encodeURI(name)}`)).toEqual(MISSING);
@@ -158,7 +158,7 @@ describe('termination', () => {
 });
 
 describe('statistics', () => {
-  test('are those of the session', async () => {
+  test('count only the bytes of the session', async () => {
     const session = watch('a', 'webrtc');
     watch('b', 'webrtc').countBytes(9999);
     api.clock.advance(600);

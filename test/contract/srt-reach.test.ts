@@ -15,7 +15,7 @@ test('without SRT ports there is nothing to try', async () => {
   expect([status, JSON.parse(body).response]).toEqual([200, []]);
 });
 
-test('a host is for those who may write, and no longer than a name', async () => {
+test('a host may be given with a writing token only, in at most 253 characters', async () => {
   const refused = async (path: string, headers = {}) => {
     const { status, body } = await api.send({ path, headers });
     return [status, JSON.parse(body).message];

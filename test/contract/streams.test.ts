@@ -24,7 +24,7 @@ describe('streams', () => {
     expect(await call('GET', '/v1/vhosts/default/apps/nope/streams')).toEqual(error(404, 'Could not find the application: [default/nope]'));
   });
 
-  test('tell what comes in and what goes out', async () => {
+  test('show the tracks of the input and of the outputs', async () => {
     await api.publish('default', 'app', 's');
     const { json } = await call('GET', `${STREAMS}/s`);
     expect(json.response).toMatchObject({ name: 's', input: { sourceType: 'Rtmp', sourceUrl: 'TCP://198.51.100.7:50412' } });
@@ -41,7 +41,7 @@ describe('streams', () => {
     expect(await call('GET', path)).toEqual({ status: 404, json: either });
   });
 
-  test('are told of together with their figures, in the order asked for, without those that are not there', async () => {
+  test('are returned together with their statistics, in the requested order, without missing streams', async () => {
     for (const name of ['z', 'a', 'm']) await api.publish('default', 'app', name);
     const many = '/v2/vhosts/default/apps/app/streams';
     const names = async (query: string): Promise<string[]> =>
@@ -118,7 +118,7 @@ describe('streams', () => {
     expect(await call('GET', STREAMS)).toEqual(found([]));
   });
 
-  test('are shown without what their URL lets in with', async () => {
+  test('are shown without the credentials of their URL', async () => {
     const url = 'rtsp://user:secret@127.0.0.1:1/x?token=secret&a=b&Signature=secret&policy=secret&key=secret#/app/stream';
     expect(await call('POST', STREAMS, { name: 'p', urls: [url] })).toEqual(createdAnswer);
     const { json } = await call('GET', `${STREAMS}/p`);
@@ -147,7 +147,7 @@ describe('streams', () => {
     expect(api.logger.lines.filter(({ level }) => level === 'error')).toEqual([]);
   });
 
-  test('are not pulled where the provider is off, and the log tells that', async () => {
+  test('are not pulled when the provider is disabled, and the log names the provider', async () => {
     await call('POST', '/v1/vhosts', [{ name: 'w', host: { names: ['w'] } }]);
     await call('POST', '/v1/vhosts/w/apps', [{ name: 'a', type: 'live', providers: { rtmp: {} } }]);
     const { status } = await call('POST', '/v1/vhosts/w/apps/a/streams', { name: 'off', urls: [PLAYS] });
@@ -185,7 +185,7 @@ describe('streams', () => {
     expect(api.rtsp.asked).toHaveLength(2);
   });
 
-  test('are deleted when nobody watches, unless they are persistent', async () => {
+  test('are deleted without viewers, unless they are persistent', async () => {
     const properties = { unusedStreamDeletionTimeoutMs: 5000, noInputFailoverTimeoutMs: 600_000 };
     await call('POST', STREAMS, { name: 'p', urls: [PLAYS], properties });
     await call('POST', STREAMS, { name: 'kept', urls: [PLAYS], properties: { ...properties, persistent: true } });
@@ -220,7 +220,7 @@ describe('streams', () => {
   test.each([
     ['nothing', {}],
     ['nothing of use', { noInputFailoverTimeoutMs: 0, unusedStreamDeletionTimeoutMs: -9, retryCount: -1, ignoreRtcpSRTimestamp: null }],
-  ])('have the times of their virtual host, or else those of the reference, when %s is said', async (_what, odd) => {
+  ])('use the times of their virtual host, or the default times, with %s in the request', async (_what, odd) => {
     const standard = { noInputFailoverTimeoutMs: 3000, unusedStreamDeletionTimeoutMs: 60_000 };
     const rest = { persistent: true, retryCount: 1, ignoreRtcpSRTimestamp: false, relay: false };
     await call('POST', STREAMS, { name: 'p', urls: [PLAYS], properties: { ...odd, persistent: true } });
@@ -235,7 +235,7 @@ describe('streams', () => {
     });
   });
 
-  test('come back after a restart of their application when they are persistent, and leave the disk with it', async () => {
+  test('are restored after a restart of their application when they are persistent, and deleted with it', async () => {
     const APPS = '/v1/vhosts/made/apps';
     await call('POST', '/v1/vhosts', [{ name: 'made', host: { names: ['made.test'] } }]);
     await call('POST', APPS, [{ name: 'app', type: 'live', providers: { rtspPull: {}, rtmp: {} } }]);

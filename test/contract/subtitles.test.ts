@@ -105,7 +105,7 @@ describe('sendSubtitles', () => {
   });
 });
 
-test('stream information tells of the tracks, in and out', async () => {
+test('stream information lists subtitle tracks of the input and the output', async () => {
   const { json } = await call('GET', STREAM);
   const told = (tracks: readonly { id: number; name: string; type: string }[]) => tracks.filter(({ type }) => type === 'Subtitle');
   const subtitle = { name: 'subtitle', type: 'Subtitle' };

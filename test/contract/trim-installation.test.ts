@@ -76,7 +76,7 @@ test('beside a Node.js that can run the server there is no second one', () => {
   expect(left(['node/package.json'])).toEqual(['node/package.json']);
 });
 
-test('what a link leads to is somebody else’s', () => {
+test('the target of a link is not trimmed', () => {
   const other = path.join(root, 'other');
   for (const file of OF_NODE) put(path.join(other, file));
   rmSync(path.join(modules, 'node'), { recursive: true });

@@ -68,7 +68,7 @@ test('over MPEG-TS ports', async () => {
   await lookedAgain(logger, 'the watch over MPEG-TS ports failed inside the server', looks);
 });
 
-test('over the edges of OVT, of which the one that it fails on is cut', async () => {
+test('over OVT edges, and closes only the connection that caused the fault', async () => {
   const logger = new RecordingLogger();
   const publisher = new OvtPublisher({ clock: systemClock, logger });
   closings.push(() => publisher.stop());
@@ -82,7 +82,7 @@ test('over the edges of OVT, of which the one that it fails on is cut', async ()
   await lookedAgain(logger, 'OVT connection failed inside the server', looks);
 });
 
-test('over what a source is silent about', () => {
+test('over silent sources', () => {
   vi.useFakeTimers();
   const logger = new RecordingLogger();
   const clock = new ManualClock();
@@ -98,7 +98,7 @@ test('over what a source is silent about', () => {
   expect(logger.lines).toMatchObject([{ level: 'error', message: 'the watch over a stream failed inside the server' }]);
 });
 
-test('over applications that nobody uses', async () => {
+test('over unused applications', async () => {
   vi.useFakeTimers();
   const logger = new RecordingLogger();
   const removal = vi.fn().mockImplementationOnce(fail);

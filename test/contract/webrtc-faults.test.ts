@@ -87,7 +87,7 @@ describe('signalling', () => {
     expect(told(logger)).toEqual(['a WHEP request failed']);
   });
 
-  test('whose session cannot be ended closes its WebSocket', async () => {
+  test('closes its WebSocket when its session cannot be ended', async () => {
     const logger = new RecordingLogger();
     const socket = Object.assign(new EventEmitter(), {
       OPEN: 1,
@@ -138,7 +138,7 @@ describe('a media port', () => {
     expect(told(logger)).toEqual(['a WebRTC session failed inside the server']);
   });
 
-  test('goes on when it fails on a datagram, and closes the connection it fails on', async () => {
+  test('survives a fault on a datagram, and closes a TCP connection that causes a fault', async () => {
     const { logger, peers } = await transport();
     const [udp = '', tcp = ''] = peers.candidates().map((candidate) => candidate.split(' ')[5] ?? '');
     vi.spyOn(peers.strangers, 'note').mockImplementation(fail);
@@ -167,7 +167,7 @@ describe('WebRTC', () => {
     return opened;
   }
 
-  test('looks after each publication, whatever another did, and ends that one', async () => {
+  test('ends the publication that causes a fault, and serves the others', async () => {
     const logger = new RecordingLogger();
     const options = { transport: await transport(logger), clock: systemClock, logger, gate: new FakeIngestGate(), settingsOf: () => null };
     const provider = new WebrtcProvider(options);
@@ -186,7 +186,7 @@ describe('WebRTC', () => {
     expect(told(logger)).toEqual(['a WebRTC publication failed inside the server']);
   });
 
-  test('counts the bytes of a stream though those of another cannot be counted', async () => {
+  test('counts the bytes of a stream even when counting another stream fails', async () => {
     const logger = new RecordingLogger();
     const peers = await transport(logger);
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });

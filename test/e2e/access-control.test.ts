@@ -140,7 +140,7 @@ function ffmpegSrt(url: string): Child {
 }
 
 describe('publishing', () => {
-  test('by RTMP is for signed URLs: ffmpeg shows why the others are refused', async () => {
+  test('by RTMP requires a signed URL, and ffmpeg shows the reason of a refusal', async () => {
     for (const [what, url] of spoiled(rtmp('a'), rtmp('b'))) {
       const refused = publish({ url, ...SMALL });
       cleanups.push(() => refused.kill());
@@ -195,7 +195,7 @@ describe('playing', () => {
   test.each([
     ['LL-HLS', 'llhls.m3u8'],
     ['HLS', 'ts:playlist.m3u8'],
-  ])('by %s begins with a signed URL and goes on with its session', async (_name, file) => {
+  ])('by %s starts with a signed URL and continues with the session of its playlist', async (_name, file) => {
     for (const [what, url] of spoiled(http('live', file), http('other', file)))
       expect([what, (await fetch(url)).status]).toEqual([what, 401]);
     const url = signed(http('live', file), good);
@@ -239,7 +239,7 @@ describe('playing', () => {
     await until('packets', () => viewer.received > 50);
   });
 
-  test('by SRT is for signed stream ids, and what is signed for players publishes nothing', async () => {
+  test('by SRT requires a signed stream id, and a stream id signed for playing cannot publish', async () => {
     for (const [what, url] of spoiled(srtSigned('live'), srtSigned('other'))) {
       await expect(probe(srtCall(srt.egress, url)), what).rejects.toThrow('ffprobe');
     }
@@ -249,7 +249,7 @@ describe('playing', () => {
     expect((await misused.ended(20_000)).code).not.toBe(0);
   });
 
-  test('what `sign-url` prints plays', async () => {
+  test('a URL printed by `sign-url` plays', async () => {
     const args = ['sign-url', http('live', 'llhls.m3u8'), '--expire', '1h', '--allow-ip', '127.0.0.1', '--for', 'play'];
     process.env['MILLRACE_SECRET_KEY'] = KEYS.secretKey;
     cleanups.push(() => delete process.env['MILLRACE_SECRET_KEY']);

@@ -39,7 +39,7 @@ async function ask(session: ClientHttp2Session, target: string, headers: Record<
 
 const bearer = (token: string): Record<string, string> => ({ authorization: `Bearer ${token}` });
 
-test('each request of a connection is let in by its own token, until that is removed', async () => {
+test('each request of an HTTP/2 connection is admitted by its own token, until the token is removed', async () => {
   const [rtmp = 0, http = 0] = await freePorts(2);
   const server = await startServer({ tls: { rtmp, http }, webrtc: {}, hostNames: ['127.0.0.1'] });
   onTestFinished(() => server.close());

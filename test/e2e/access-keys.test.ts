@@ -147,7 +147,7 @@ const DENIED = { status: 401, challenge: 'Bearer' };
 const NO_OFFER = { code: 404, error: 'Cannot create offer' };
 
 describe('publishing', () => {
-  test('by RTMP needs a key behind the stream name: ffmpeg shows why the others are refused', async () => {
+  test('by RTMP requires a key after the stream name, and ffmpeg shows the reason of a refusal', async () => {
     for (const [what, key, reason] of BAD) {
       const refused = publish({ url: rtmp('a', key), ...SMALL });
       cleanups.push(() => refused.kill());
@@ -211,7 +211,7 @@ describe('playing', () => {
   test.each([
     ['LL-HLS', 'llhls.m3u8'],
     ['HLS', 'ts:playlist.m3u8'],
-  ])('by %s begins with a token and goes on with its session', async (_name, file) => {
+  ])('by %s starts with a token and continues with the session of its playlist', async (_name, file) => {
     for (const [what, token] of [...BAD, ['for other streams', CHOSEN] as const]) {
       expect([what, (await fetch(http('live', file, token))).status]).toEqual([what, 401]);
     }
@@ -269,7 +269,7 @@ describe('a key that is removed', () => {
 
   const viewers = (): number => server.log.split('SRT viewer connected').length;
 
-  test('takes publishers along, by RTMP, SRT and WHIP, and nobody else', async () => {
+  test('ends its publishers over RTMP, SRT and WHIP, and no other publisher', async () => {
     const key = await add('publishKeys', 'soon-gone');
     const byRtmp = publish({ url: rtmp('r', key), ...SMALL });
     cleanups.push(() => byRtmp.kill());
@@ -383,7 +383,7 @@ describe('a token that is removed', () => {
   });
 });
 
-test('keys survive a restart, are told with their last use, and stand in no file and no log', async () => {
+test('keys survive a restart, are listed with their last use, and appear in no file and no log', async () => {
   const before = await server.api.get<{ name: string; lastUsed?: string }[]>(`${APP}/publishKeys`);
   expect(before.map(({ name, lastUsed }) => [name, lastUsed !== undefined])).toEqual([
     ['mine', true],

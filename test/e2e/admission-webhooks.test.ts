@@ -167,7 +167,7 @@ async function playlist(url: string): Promise<string> {
 const firstUri = (text: string, url: string): URL => new URL(/^[^#\s]\S*m3u8\S*$/m.exec(text)?.[0] ?? '', url);
 
 describe('publishing', () => {
-  test('by RTMP: asked about, refused with the reason, sent elsewhere, told of at its end', async () => {
+  test('by RTMP asks the control server, is refused with its reason, redirected, and reported at its end', async () => {
     const { control } = setup;
     const admitted = encodeRtmp('a?token=1');
     expect((await streamIs('a')).input.sourceType).toBe('Rtmp');
@@ -364,7 +364,7 @@ describe('a control server that', () => {
     ['hangs up', (response) => void response.destroy()],
   ];
 
-  test.each(failing)('%s lets nobody in, and nobody else waits', async (_what, answer) => {
+  test.each(failing)('%s refuses its clients, and does not delay other clients', async (_what, answer) => {
     say('trouble', answer);
     const [whep, master, refused] = [
       post(signalling('http', 'live', '?direction=whep&trouble')),
@@ -381,7 +381,7 @@ describe('a control server that', () => {
     expect(setup.control.about('trouble', 'closing')).toEqual([]);
   });
 
-  test('answers when the client has left hears of its end', async () => {
+  test('answers after the client has left gets its closing request', async () => {
     const { control } = setup;
     /** One after the other: while an encoder starts, the answer to another client would come too late altogether. */
     const leaves = async (part: string, begin: () => () => unknown): Promise<void> => {
@@ -455,7 +455,7 @@ test('a control server is asked by HTTPS, and only one with a certificate that i
   }
 });
 
-test('a stop tells of all who were there, and takes no longer for it', async () => {
+test('a stop reports each session as closing, and takes no longer for that', async () => {
   const mine = await start();
   const shared = setup;
   setup = mine;

@@ -53,7 +53,7 @@ function poorEncoder(url: string): Child {
   return child;
 }
 
-test('a stream from its beginning to its end, as the reference server tells it', async () => {
+test('sends the events of a stream from its start to its end in the form of OvenMediaEngine', async () => {
   const server = await start(`<Rules>${STATUS}</Rules>`);
   const encoder = publish({ url: server.rtmp('live') });
   onTestFinished(async () => void (await encoder.stop()));
@@ -91,7 +91,7 @@ test('a stream from its beginning to its end, as the reference server tells it',
   expect([typeof video.video.bitrate, typeof video.video.framerateAvg]).toEqual(['number', 'number']);
 });
 
-test('what is wrong with a stream is told when it changes, and live events have it too; rules may change meanwhile', async () => {
+test('sends a violated rule when it changes, also as a live event, and follows changes of the rules', async () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'millrace-alerts-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const file = path.join(folder, 'AlertRules.xml');

@@ -16,7 +16,7 @@ afterAll(async () => {
   await channel?.close();
 });
 
-test('where tracks pass hls.js goes on without a gap, with the sound at the picture, and all that is served can be decoded', async () => {
+test('hls.js plays across item boundaries of a bypassed channel without a gap, in sync and fully decodable', async () => {
   await channel.play('bypass');
   const recording = await channel.record('bypass');
   const judge = new BoundaryJudge(await browser.hls(channel.hls('bypass')));

@@ -48,7 +48,7 @@ async function reloaded(readers: readonly LlhlsReader[], times: number): Promise
   await until('reloads', () => readers.every(({ reloads }, index) => reloads >= (before[index] ?? 0) + times), DEADLINE);
 }
 
-test('viewers stay while an edge is killed, while it comes back, and while the other one is emptied', async () => {
+test('viewers keep playing while an edge is killed and restarted, and while the other edge is drained', async () => {
   const [first, second] = cluster.edges;
   await until('the stream to play', async () => (await playlist(VIEWERS[0])) === 200, DEADLINE);
   const readers = await Promise.all(
@@ -111,7 +111,7 @@ test('the API answers inside of a container, by the command of the page', async 
   expect(await cluster.origin.exec(words.trim().split(' '))).toContain('default/app/live');
 });
 
-test('what the autoscaler of the chart asks Prometheus for is what an edge sends', async () => {
+test("the chart's autoscaler query returns the bytes that an edge sends", async () => {
   const file = readFileSync(path.join(ROOT, 'deploy/helm/prometheus-adapter.yaml'), 'utf8');
   const { rules } = load(file) as { rules: { custom: readonly { metricsQuery: string; name: { matches: string } }[] } };
   const [rule] = rules.custom;
@@ -135,7 +135,7 @@ test('what the autoscaler of the chart asks Prometheus for is what an edge sends
   expect(perMinute / grown).toBeLessThan(2);
 });
 
-test('what is nowhere is nowhere, for whoever asks', async () => {
+test('an unknown stream is 404 on each edge', async () => {
   expect(
     await Promise.all(VIEWERS.map(async (name) => (await fetch(cluster.url('nowhere', 'llhls.m3u8'), { headers: agent(name) })).status)),
   ).toEqual([404, 404]);

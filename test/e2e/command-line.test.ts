@@ -59,7 +59,7 @@ test('check accepts the configuration that comes with the project', async () => 
   expect((await runCommand(['check', '--config', path.join(ROOT, 'conf/Server.xml')])).code).toBe(0);
 });
 
-test('neither check nor start pass over a protection that is not built', async () => {
+test('check and start refuse DRM, which is not built yet', async () => {
   const drm = '<Publishers><LLHLS><DRM><Enable>true</Enable><InfoFile>drm.xml</InfoFile></DRM></LLHLS></Publishers>';
   const file = configFile(GOOD.replace('<Type>live</Type>', `<Type>live</Type>${drm}`));
   const sentence = "application 'default/app': Publishers/LLHLS/DRM is not built yet, and nothing is served without it";
@@ -67,7 +67,7 @@ test('neither check nor start pass over a protection that is not built', async (
   expect(await runCommand(['serve', '--config', file])).toMatchObject({ code: 2, stderr: expect.stringContaining(sentence) });
 });
 
-test('check and the log tell what is configured in vain, of an application made through the API too', async () => {
+test('check and the log name settings without effect, even of an application made through the API', async () => {
   const persistent = '<PersistentStreams><Stream><Name>a</Name></Stream></PersistentStreams>';
   const file = configFile(GOOD.replace('<Type>live</Type>', `<Type>live</Type>${persistent}`));
   const { code, stdout } = await runCommand(['check', '--config', file]);
@@ -79,7 +79,7 @@ test('check and the log tell what is configured in vain, of an application made 
   await server.child.printed(/application 'made\/app': Providers\/RTSP is not built yet: nobody can publish over RTSP/, 5000);
 });
 
-test('check and the log warn of secrets that are too short to be left out of texts, wherever they are told', async () => {
+test('check and the log warn of secrets too short to be removed from texts', async () => {
   const webhooks = '<AdmissionWebhooks><ControlServerUrl>http://c.test/</ControlServerUrl><SecretKey>12345</SecretKey></AdmissionWebhooks>';
   const file = configFile(GOOD.replace('<Name>default</Name>', `<Name>default</Name>${webhooks}`));
   const { code, stdout } = await runCommand(['check', '--config', file]);
@@ -206,7 +206,7 @@ test('npm start hands a signal on and waits until the server has stopped', async
   expect(npm.stderr).toContain('"msg":"stopped"');
 });
 
-test('every start from the sources runs them as one file, and one that is refused leaves none', async () => {
+test('a start from sources runs them as one bundle, and a refused start leaves no state folder', async () => {
   const told = 'module by module';
   const hook = `import { registerHooks } from 'node:module';
     registerHooks({ load(url, context, next) {

@@ -41,7 +41,7 @@ async function open(hash: string, options: PageOptions = {}): Promise<ConsolePag
   return opened;
 }
 
-test('a scheduled channel is made with a form, tells what is now and next, is changed and ended', async () => {
+test('a scheduled channel is created with a form, shows the current and the next item, is changed and deleted', async () => {
   const { page } = await open('#/channels');
   await page.getByText('There are none.').waitFor();
   await page.getByRole('button', { name: 'New scheduled channel' }).click();
@@ -81,7 +81,7 @@ test('a scheduled channel is made with a form, tells what is now and next, is ch
   expect(await server.api.get(`${APP}/scheduledChannels`)).toEqual([]);
 });
 
-test('a multiplex channel tells its state and its sources', async () => {
+test('a multiplex channel shows its state and its sources', async () => {
   const sourceStreams = [
     { name: 'a', url: 'stream://default/app/live', trackMap: [{ sourceTrackName: 'bypass_video', newTrackName: 'v' }] },
   ];
@@ -93,7 +93,7 @@ test('a multiplex channel tells its state and its sources', async () => {
     .toMatch(/Playing.*a: stream:\/\/default\/app\/live as v/);
 });
 
-test('what a file declares is marked, and has no buttons', async () => {
+test('definitions of a configuration file are marked read-only, and have no buttons', async () => {
   const { page } = await open('#/configuration');
   const host = page.getByLabel('Virtual host default');
   await host.getByText('read-only').waitFor();

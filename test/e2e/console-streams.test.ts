@@ -106,7 +106,7 @@ test('tells tracks and warnings', async () => {
   expect(await page.getByText('viewers over WebRTC get no audio').textContent()).toMatch(/^live: /);
 });
 
-test('records with one click, and stops; a push and a dump that cannot be are told in the words of the server', async () => {
+test('a click starts and stops a recording; a refused push or dump shows the error of the server', async () => {
   const { page } = await open(LIVE);
   const records = () =>
     server.api
@@ -150,7 +150,7 @@ test('a stream is deleted after a question, and the page says where it has gone'
   expect(await server.api.get<string[]>(`${apiPath.app('default', 'app')}/streams`)).not.toContain('second');
 });
 
-test('a stream that is not there is told in words', async () => {
+test('a missing stream shows the error of the server', async () => {
   const { page } = await open('#/streams/default/app/never');
   await expect.poll(() => page.locator('main').textContent()).toContain('The server says: ');
 });
@@ -198,7 +198,7 @@ test('a token that only reads is shown everything but the buttons that it could 
   expect(complaints).toEqual([]);
 });
 
-test('what waits is told, and what was recorded is played from the bar of time', async () => {
+test('a running recording is shown, and a finished one plays from the timeline', async () => {
   const app = apiPath.app('default', 'app');
   const task = { id: 'timeline', stream: { name: 'live' } };
   expect((await server.api.call('POST', `${app}:startRecord`, task)).status).toBe(200);
@@ -299,7 +299,7 @@ test('a page that gets no camera says why and what helps, without an empty pictu
   expect(complaints.filter((text) => !text.startsWith('The Cross-Origin-Opener-Policy header has been ignored'))).toEqual([]);
 });
 
-test('a tab that is closed ends what it publishes, without waiting for the timeout', async () => {
+test('closing a tab ends its publication without the timeout', async () => {
   const { page } = await open('#/publish');
   await page.getByLabel('Stream', { exact: true }).fill('from-tab');
   await page.getByRole('button', { name: 'Screen' }).click();

@@ -29,7 +29,7 @@ async function open(hash = '#/', options: PageOptions = {}): Promise<ConsolePage
   return opened;
 }
 
-test('a wrong token is told, the right one opens the overview and is kept for the tab alone', async () => {
+test('a wrong token shows an error; the right token opens the overview and is kept for the tab only', async () => {
   const { page, complaints } = await open('#/', { token: null });
   await page.getByLabel('Access token').fill('wrong');
   await page.getByRole('button', { name: 'Log in' }).click();
@@ -49,7 +49,7 @@ test('a wrong token is told, the right one opens the overview and is kept for th
   expect(complaints.filter((text) => !text.includes('401'))).toEqual([]);
 });
 
-test('whoever asks for it is remembered on the device, and logs out there', async () => {
+test('a token is remembered on the device when the user asks for it, and forgotten after logout', async () => {
   const { page, context } = await open('#/', { token: null });
   await page.getByLabel('Access token').fill(ACCESS_TOKEN);
   await page.getByLabel('Remember on this device').check();
@@ -70,7 +70,7 @@ test('a token that is no longer good leads back to the login', async () => {
   expect(await page.evaluate('sessionStorage.length')).toBe(0);
 });
 
-test('the overview tells what runs, and how much of it', async () => {
+test('the overview shows the streams with their tracks and bitrates', async () => {
   const { page, complaints } = await open();
   const row = page.getByRole('row').filter({ has: page.getByRole('link', { name: 'live', exact: true }) });
   await expect.poll(() => row.textContent()).toMatch(/RTMPH264 640×360 10 fpsAAC 48 kHz[\d.]+ kbit\/s/);
@@ -90,7 +90,7 @@ test('the overview tells what runs, and how much of it', async () => {
   expect(complaints).toEqual([]);
 });
 
-test('rates of streams are those of a second, however long the interval was that the server counted', async () => {
+test('bitrates are per second, independent of the interval of the statistics', async () => {
   const opened = await browser.open('about:blank');
   onTestFinished(() => opened.close());
   const { page } = opened;
@@ -106,7 +106,7 @@ test('rates of streams are those of a second, however long the interval was that
   await expect.poll(() => row.textContent()).toContain('4 Mbit/s');
 });
 
-test('what /metrics tells of the process has charts, and the rest is named', async () => {
+test('process metrics have charts, and missing metrics are named', async () => {
   const opened = await browser.open('about:blank');
   onTestFinished(() => opened.close());
   const { page } = opened;
@@ -139,7 +139,7 @@ test('what /metrics tells of the process has charts, and the rest is named', asy
   await page.getByText('Not in its /metrics: Memory.').waitFor();
 });
 
-test('who is refused is told in the words of the server, and streams are listed when they come', async () => {
+test('refused publishers show the reason of the server, and new streams appear in the list', async () => {
   const { page } = await open();
   await page.getByRole('link', { name: 'live', exact: true }).waitFor();
   const listed = page.waitForRequest((request) => request.url().endsWith('/apps/app/streams'));
@@ -191,7 +191,7 @@ test.each([
   expect(await opened.overhang()).toBe(0);
 });
 
-test('what runs comes first on a phone, for eyes and keys alike, and behind the charts where there is room for both', async () => {
+test('streams come first on a phone, for eyes and keyboard alike, and after the charts on a wide screen', async () => {
   const { page } = await open('#/', { width: 390 });
   await page.getByRole('link', { name: 'live', exact: true }).waitFor();
   const parts = () =>

@@ -16,7 +16,7 @@ beforeAll(() => {
 }, 180_000);
 afterAll(() => image?.remove());
 
-test('the image has what the server needs to run, and nothing to build it with', () => {
+test('the image contains the files to run the server, and no build tools', () => {
   const inside = path.join(image.root, 'opt/millrace');
   expect(readdirSync(inside).sort()).toEqual(['LICENSE', 'conf', 'dist', 'healthcheck.mjs', 'native', 'node_modules', 'package.json']);
   expect(readdirSync(path.join(inside, 'native'))).toEqual(['build']);
@@ -29,7 +29,7 @@ test('the image has what the server needs to run, and nothing to build it with',
   expect(packages.filter((name) => ['typescript', 'vitest', 'playwright-core', 'node'].includes(name))).toEqual([]);
 });
 
-test('its program is nobody but itself, and says when it is healthy', () => {
+test('its program runs as a user without rights, and has a health check', () => {
   const { instructions, image: base } = image.final;
   expect(base).toMatch(/^node:24-.*-slim$/);
   expect(image.words('USER')).toEqual(['10001:10001']);
@@ -38,7 +38,7 @@ test('its program is nobody but itself, and says when it is healthy', () => {
   expect(image.words('CMD')[0]).toBe('serve');
 });
 
-test('compose gives it what the image is made for', () => {
+test('the compose file uses the options that the image is made for', () => {
   const compose = readFileSync(new URL('../../deploy/compose.yaml', import.meta.url), 'utf8');
   for (const line of [
     'read_only: true',
@@ -52,7 +52,7 @@ test('compose gives it what the image is made for', () => {
 });
 
 describe.skipIf(!canContain())('as the first process of a container, read-only, without capabilities', () => {
-  test('it becomes healthy, serves a stream, is told to stop and has ended within its time', async () => {
+  test('it becomes healthy, serves a stream, and stops in time after SIGTERM', async () => {
     const [rtmp = 0, http = 0, api = 0, ice = 0, relay = 0] = await freePorts(5);
     const folder = mkdtempSync(path.join(tmpdir(), 'millrace-mount-'));
     onTestFinished(() => rmSync(folder, { recursive: true }));

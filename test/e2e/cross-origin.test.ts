@@ -99,7 +99,7 @@ test('the API answers pages of the origins that it names, before it asks for a t
   }
 }, 120_000);
 
-describe('what an application serves and takes is for pages of the origins that it names:', () => {
+describe('an application answers pages of its named origins only:', () => {
   let server: TestServer;
   beforeAll(async () => {
     server = await startServer({ hostNames: ['127.0.0.1'], webrtc: {} });
@@ -147,7 +147,7 @@ describe('what an application serves and takes is for pages of the origins that 
     await expectList(list, { ...whip, method: 'POST', body: 'no description' }, 400, exchange);
   });
 
-  test('with headers of its own, some for everybody and some for these origins', async () => {
+  test('with additional headers, some for all requests and some for these origins', async () => {
     const headers = [
       { key: 'X-Edge', value: 'one: two' },
       { key: 'access-control-allow-credentials', value: 'false' },

@@ -115,7 +115,7 @@ test('ends with 0, 1, 2 and 3', async () => {
   expect(await ctl(['--help'])).toMatchObject({ code: 0, stderr: '', stdout: expect.stringContaining('record start') });
 });
 
-test('says in words what an operator can do about it, and never shows its own code', async () => {
+test('explains connection errors with a remedy, without a stack trace', async () => {
   const page = createServer((_request, response) => response.setHeader('content-type', 'text/html').end('<p>the proxy'));
   const [key, cert] = [path.join(folder, 'own.key'), path.join(folder, 'own.pem')];
   const options = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-subj', '/CN=media.example', '-days', '2'];
@@ -165,7 +165,7 @@ test('shows whether the SRT ports answer', async () => {
   expect(await ctl(['srt', 'all', ...local()])).toMatchObject({ code: 2 });
 });
 
-test('makes what stands in a file or comes in at standard input, under names with odd characters', async () => {
+test('creates objects from a file or from standard input, even with odd characters in their names', async () => {
   const names = { host: { names: ['odd.example'] } };
   const made = await ctl(['create', 'vhost', 'größe', '--file', '-', ...local()], { input: JSON.stringify(names) });
   expect(made).toEqual({ code: 0, stdout: 'created vhost größe\n', stderr: '' });
@@ -177,7 +177,7 @@ test('makes what stands in a file or comes in at standard input, under names wit
   expect((await ctl(['delete', 'vhost', 'größe', ...local()])).code).toBe(0);
 });
 
-test('does what the guide shows', async () => {
+test('runs the commands of the guide', async () => {
   const guide = readFileSync(path.join(ROOT, 'docs/guide/ctl.md'), 'utf8');
   const [block = ''] = guide.match(/(?<=```sh\n)millrace ctl create vhost[^`]+/) ?? [];
   expect(block.split('\n').filter((line) => line.startsWith('millrace ctl')).length).toBeGreaterThan(4);
@@ -333,7 +333,7 @@ describe('completion', () => {
     }
   });
 
-  test('files are offered where one is needed', () => {
+  test('files are offered for an option that takes a file', () => {
     expect(inBash('millrace ctl create app --file ctl-')).toEqual(['ctl-file.json']);
     expect(inZsh('millrace ctl create app --file ctl-')).toContain('ctl-file.json');
   });

@@ -82,7 +82,7 @@ describe.skipIf(findProgram('docker-compose') === null)('the compose file of the
     expect([origin?.config.bind.publishers.ovt?.secretKey, edge?.config.bind.providers.ovt?.secretKey]).toEqual([key, key]);
   });
 
-  test('tells nginx where the edges are, and nginx takes what comes of its template', async () => {
+  test('names the edges to nginx, and its rendered template is valid', async () => {
     const { environment = {}, ports } = service('nginx');
     for (const [index, name] of ['edge1', 'edge2'].entries()) {
       const { config } = read(mountedFile(service(name), CONFIG), service(name).environment ?? {});

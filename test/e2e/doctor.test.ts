@@ -115,7 +115,7 @@ test('it names the port that is taken, with its element and who has it, over TCP
   expect(more).toEqual([]);
 });
 
-test('ports of the server that has the state folder are no problem, those of the same file with another folder are', async () => {
+test('ports of the running server with the same state folder are fine, ports of one with another folder are a problem', async () => {
   const [ingest = 0, egress = 0] = await freePorts(2);
   const server = await startServer({ webrtc: {}, srt: { ingest, egress } });
   onTestFinished(() => server.close());
@@ -159,7 +159,7 @@ test('a port that another program has is a problem while the server that has the
   ]);
 });
 
-test('it tells of a port that this user may not open', async ({ skip }) => {
+test('it reports a port that this user may not open', async ({ skip }) => {
   const first = Number(readFileSync('/proc/sys/net/ipv4/ip_unprivileged_port_start', 'utf8'));
   if (first < 100) skip('every user may open every port here');
   // Rights that the superuser has in addition.
@@ -169,7 +169,7 @@ test('it tells of a port that this user may not open', async ({ skip }) => {
   expect(of('ports')[0]).toMatchObject({ status: 'problem', text: expect.stringMatching(/^TCP port 99 of 127\.0\.0\.1 .* is privileged/) });
 });
 
-test('it tells of folders that cannot be written to: those of settings, recordings, dumps and events', async () => {
+test('it reports unwritable folders of settings, recordings, dumps and events', async () => {
   const place = await configured();
   const [blocked, other, third] = ['a-file', 'another', 'third'].map((name) => path.join(place.folder, name)) as [string, string, string];
   for (const file of [blocked, other, third]) writeFileSync(file, '');
@@ -194,7 +194,7 @@ test('it tells of folders that cannot be written to: those of settings, recordin
   });
 });
 
-test('it tells of too few file descriptors, and of other limits that do harm', async () => {
+test('it reports too few file descriptors, and a file size limit', async () => {
   const before = ['prlimit', '--nofile=100', `--fsize=${2 ** 30}`];
   const { code, of } = await answer(await configured(), { before });
   expect(code).toBe(1);
@@ -202,7 +202,7 @@ test('it tells of too few file descriptors, and of other limits that do harm', a
   expect(of('ulimits')[0]).toMatchObject({ status: 'warning', text: `max file size is ${2 ** 30} (ulimit -f): recordings end there` });
 });
 
-test('it asks the STUN server that is named, and nobody else', async () => {
+test('it asks only the named STUN server', async () => {
   const socket = createSocket('udp4').bind(0, '127.0.0.1');
   await once(socket, 'listening');
   onTestFinished(() => void socket.close());
@@ -229,7 +229,7 @@ test('it asks the STUN server that is named, and nobody else', async () => {
   expect([silent.code, silent.of('public-address')[0]?.status]).toEqual([1, 'problem']);
 });
 
-test('it reads certificates and tells how long they are valid', async () => {
+test('it reads certificates and reports how long they are valid', async () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'millrace-doctor-tls-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const make = (name: string, days: number): string => {
@@ -252,7 +252,7 @@ test('it reads certificates and tells how long they are valid', async () => {
   });
 });
 
-test('it says whether the addon loads, and goes on without a configuration that can be read', async () => {
+test('it reports whether the addon loads, and continues with an unreadable configuration', async () => {
   const place = await configured();
   const off = await answer(place, { env: { MILLRACE_NATIVE: 'off', MILLRACE_SANDBOX: 'off' } });
   expect(off.checks.filter(({ status }) => status === 'problem')).toEqual([]);

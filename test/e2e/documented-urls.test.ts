@@ -166,7 +166,7 @@ function codecsIn(text: string): string[][] {
   return [...text.matchAll(/CODECS="([^"]*)"/g)].map(([, list = '']) => list.split(','));
 }
 
-test('with the shipped configuration every documented address is heard and seen', { timeout: 180_000 }, async () => {
+test('every documented URL of the shipped configuration plays audio and video', { timeout: 180_000 }, async () => {
   const urls = documented();
   expect(urls.filter((url) => url.startsWith('srt:')).length).toBeGreaterThanOrEqual(2);
   expect(urls).toEqual(expect.arrayContaining(['ws://HOST:3333/APP/STREAM/master', 'http://HOST:3333/APP/STREAM/ts:playlist.m3u8']));
@@ -175,7 +175,7 @@ test('with the shipped configuration every documented address is heard and seen'
   await expectMedia([...urls, ...MASTERS, WHEP_MASTER].map((url) => onOurPorts(url, server)));
 });
 
-test('an application that the API makes of its name alone is heard and seen, in AAC over LL-HLS', { timeout: 90_000 }, async () => {
+test('an application created by name alone plays audio and video, with AAC over LL-HLS', { timeout: 90_000 }, async () => {
   const server = await startShippedServer();
   const api = new ApiClient(`http://127.0.0.1:${server.ports.API}`, server.token);
   const host = '127.0.0.2';

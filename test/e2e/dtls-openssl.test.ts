@@ -98,7 +98,7 @@ function openssl(port: number, suite: string, profiles: string, stay: boolean): 
   return child;
 }
 
-test.each(SUITES)('openssl connects with %s and %s, and hears the end', async (suite, profiles, profile) => {
+test.each(SUITES)('openssl connects with %s and %s, and gets the close message', async (suite, profiles, profile) => {
   const server = await listen();
   const child = openssl(server.port, suite, profiles, true);
   await until('the handshake', () => server.connected);

@@ -65,7 +65,7 @@ describe.each(EVERYWHERE)('on $ips', ({ ips }) => {
     }
   });
 
-  test.each(STATIONS)('SRT and MPEG-TS are heard over %s', async (host) => {
+  test.each(STATIONS)('SRT and MPEG-TS are accepted over %s', async (host) => {
     expect(await srtAnswer(host, srtIn, `default/app/from-${isIPv6(host) ? 6 : 4}`)).toBe('open');
     const refusal = await srtAnswer(host, srtOut, 'default/app/none');
     expect(refusal).not.toBe('open');
@@ -81,7 +81,7 @@ describe.each(EVERYWHERE)('on $ips', ({ ips }) => {
     });
   });
 
-  test.each(STATIONS)('media of WebRTC goes over %s, and candidates of both families are told', async (host) => {
+  test.each(STATIONS)('WebRTC media flows over %s, and candidates of both families are announced', async (host) => {
     const place = isIPv6(host) ? `[${host}]` : host;
     const publisher = new FakeWebrtcPublisher();
     onTestFinished(() => publisher.close());

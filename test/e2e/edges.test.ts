@@ -51,7 +51,7 @@ test('five hundred first requests at once are one pull, and all of them are answ
   expect(connections.ovt).toBe(1);
 });
 
-test('a thousand requests for what is nowhere are a few look-ups', async () => {
+test('a thousand requests for an unknown stream cause at most one look-up per second', async () => {
   const began = performance.now();
   for (let wave = 0; wave < STRANGERS; wave += AT_ONCE) {
     const asked = Array.from({ length: AT_ONCE }, async () => (await fetch(edge.http('nowhere', 'llhls.m3u8'))).status);

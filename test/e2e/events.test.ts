@@ -224,7 +224,7 @@ test('frames have the SEI that a generator makes, and decode', async () => {
   expect((await decode(url, 2)).errors).toBe('');
 });
 
-test('a splice that goes out over SRT comes in again and is a date range there, at the same frame', async () => {
+test('a splice pushed over SRT to the server itself is a date range of the copy, at the same frame', async () => {
   await live('sent');
   const url = `srt://127.0.0.1:${ingestPort}?streamid=${encodeURIComponent('default/app/again')}`;
   const push = { id: 'p', stream: { name: 'sent' }, protocol: 'srt', url };
@@ -248,7 +248,7 @@ test('a splice that goes out over SRT comes in again and is a date range there, 
   expect(Math.abs((second ?? 0) - (first ?? 0) - 2000)).toBeLessThan(100);
 });
 
-test('encodes have a keyframe where a break begins and ends, whatever their own interval', async () => {
+test('encodes have a keyframe at the start and end of a break, independent of their own interval', async () => {
   const video = (name: string, height: number) => ({
     ...{ name, codec: 'h264', bitrate: 200_000, width: (height * 16) / 9, height, framerate: 30 },
     ...{ keyFrameInterval: 5000, keyFrameIntervalType: 'time', preset: 'faster' },

@@ -163,7 +163,7 @@ test('virtual hosts, applications, output profiles and keys are made, shown and 
   }
 });
 
-test('streams, with what can be done to them', async () => {
+test('streams, with their operations', async () => {
   encoder = publish({ url: server.rtmp('live', app.path.app), width: 320, height: 180, videoKbps: 200 });
   await encoder.sent(30);
   const streams = '/v1/vhosts/{vhost}/apps/{app}/streams';
@@ -272,14 +272,14 @@ test('channels', async () => {
   await client.delete(`${multiplexes}/{channel}`, both);
 });
 
-test('the end of what there is', async () => {
+test('deletion of all objects', async () => {
   await client.post('/v1/vhosts/{vhost}/apps/{app}/streams/{stream}:concludeHlsLive', stream);
   await client.delete('/v1/vhosts/{vhost}/apps/{app}', app);
   await client.delete('/v1/vhosts/{vhost}', vhost);
   await expect(client.get('/v1/vhosts/{vhost}', vhost)).rejects.toMatchObject({ status: 404 });
 });
 
-test('what happened was told as the document says', async () => {
+test('events match the document', async () => {
   await until('the end of the virtual host', () => heard.some(({ type, vhost: name }) => type === 'vhost.deleted' && name === VHOST));
   stop.abort(new Error('enough'));
   await expect(following).rejects.toThrow('enough');

@@ -64,7 +64,7 @@ test.concurrent.each([
   await plays(name);
 });
 
-test('what is not there or no media is a 502; what may not be read a 400; the next file is taken', async () => {
+test('a missing or invalid file is 502, a forbidden path is 400, and the next URL is tried', async () => {
   for (const url of ['file:///nothing.mp4', 'file:///text.mp4', 'file:///']) expect(await pull('none', [url]), url).toBe(502);
   for (const url of ['file:///../etc/passwd', 'file:///%2e%2e/x', 'file:///link.mp4']) expect(await pull('none', [url]), url).toBe(400);
   expect(await server.api.get(STREAMS)).not.toContain('none');

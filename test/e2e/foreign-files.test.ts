@@ -82,7 +82,7 @@ test('a file of the map is read so, too', async () => {
   await plays('mapped', { codec_name: 'h264' }, { codec_name: 'aac' });
 });
 
-test('a stream whose process dies goes on with another one', async () => {
+test('a stream continues with another process when its process dies', async () => {
   expect((await server.api.call('POST', STREAMS, { name: 'killed', urls: ['file:///film.avi'], properties: {} })).status).toBe(201);
   const pids = () => [...server.log.matchAll(/"stream":"killed".*"msg":"process (\d+) reads a file/g)].map((match) => Number(match[1]));
   const [first] = await until('the process to be told', () => (pids().length === 1 ? pids() : null));
@@ -92,7 +92,7 @@ test('a stream whose process dies goes on with another one', async () => {
   await plays('killed', { codec_name: 'h264' }, { codec_name: 'mp3' });
 });
 
-test('what is no media is a 502', async () => {
+test('a file without media is 502', async () => {
   const { status } = await server.api.call('POST', STREAMS, { name: 'garbage', urls: ['file:///garbage.mkv'], properties: {} });
   expect(status).toBe(502);
 });

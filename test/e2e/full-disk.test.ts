@@ -33,7 +33,9 @@ function folderOfTest(): string {
   return folder;
 }
 
-test('a recording on a full disk goes on in a new file when there is room, and both play', { timeout: 120_000 }, async (context) => {
+test('a recording on a full disk continues in a new file when there is room again, and both files play', {
+  timeout: 120_000,
+}, async (context) => {
   const root = smallDisk(path.join(folderOfTest(), 'disk'), 12);
   if (root === null) {
     context.skip(NO_MOUNT);
@@ -68,7 +70,9 @@ test('a recording on a full disk goes on in a new file when there is room, and b
   }
 });
 
-test('a state folder that becomes read-only is told, also by every change, and media goes on', { timeout: 60_000 }, async (context) => {
+test('a read-only state folder is reported by the health check and by each change, and media continues', {
+  timeout: 60_000,
+}, async (context) => {
   const server = await startServer({ recordRoot: 'recordings' });
   onTestFinished(() => server.close());
   const mend = readOnly(server.state);

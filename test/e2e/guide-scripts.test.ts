@@ -65,7 +65,7 @@ test('the page of publish.md publishes, and the page of watch.md plays that', { 
   await until('no stream', async () => !(await streams()).includes('browser'), SOON);
 });
 
-test('the scripts of api.md ask, and hear of a stream that begins', { timeout: 60_000 }, async () => {
+test('the scripts of api.md list streams and get the event of a new stream', { timeout: 60_000 }, async () => {
   const { ports, token } = await startShippedServer();
   const url = `http://127.0.0.1:${ports.API}`;
   const [asking, following] = blocksIn('docs/reference/api.md', 'ts').map(({ text }) => text.replace(/^import .*$/m, ''));
@@ -90,7 +90,7 @@ test('the scripts of api.md ask, and hear of a stream that begins', { timeout: 6
   await until('the stream to be told', () => heard.some(([type, stream]) => type === 'stream.created' && stream === 'live'), WAIT);
 });
 
-test('what access.md signs in Python is what the server would sign', () => {
+test('the Python script of access.md signs a URL as the server does', () => {
   const [block] = blocksIn('docs/guide/access.md', 'python');
   const script = `import base64, hashlib, hmac
 key = b'secret'

@@ -50,7 +50,7 @@ test('the chart has the configurations of the cluster', () => {
   }
 });
 
-describe.skipIf(!CAN_RUN_HELM)('what Helm makes of the chart (its program is for Linux on x86-64)', () => {
+describe.skipIf(!CAN_RUN_HELM)('the manifests that Helm renders (its program is for Linux on x86-64)', () => {
   let helm: Helm;
   let manifests: readonly Manifest[];
   beforeAll(() => {
@@ -94,7 +94,7 @@ describe.skipIf(!CAN_RUN_HELM)('what Helm makes of the chart (its program is for
     }
   });
 
-  test('refuses values that it does not know, and those that cannot be', () => {
+  test('refuses unknown and invalid values', () => {
     for (const value of [
       'edge.replica=2',
       'edge.replicas=many',
@@ -121,7 +121,7 @@ describe.skipIf(!CAN_RUN_HELM)('what Helm makes of the chart (its program is for
     expect(helm.judge([wrong])).toContain('replica');
   }, 60_000);
 
-  test.each(['origin', 'edge'])('gives the pods of the %s what the configuration asks for', (component) => {
+  test.each(['origin', 'edge'])('gives the pods of the %s the ports, folders and secrets of their configuration', (component) => {
     const workload = component === 'origin' ? origin() : edge();
     const { config, warnings, virtualHosts } = configuration(`show-millrace-${component}`, workload);
     expect(warnings).toEqual([]);
@@ -216,7 +216,7 @@ describe.skipIf(!CAN_RUN_HELM)('what Helm makes of the chart (its program is for
     ]);
   });
 
-  test('follows a metric that the adapter makes of one that the server publishes', () => {
+  test('scales by a metric that the adapter derives from a published metric', () => {
     const { spec } = find<Rendered<HorizontalPodAutoscaler>>(manifests, 'HorizontalPodAutoscaler', 'show-millrace-edge');
     const adapter = load(readFileSync(path.join(CHART, '../prometheus-adapter.yaml'), 'utf8')) as {
       rules: { custom: readonly { seriesQuery: string; name: { matches: string; as: string } }[] };

@@ -76,7 +76,7 @@ async function expectServerIsWell(): Promise<void> {
   expect(input.tracks.find((track) => track.type === 'Video')?.video?.framerateLatest).toBeGreaterThan(20);
 }
 
-test(`${CONNECTIONS} abusive connections are all ended by the server, which gives back files and memory`, async () => {
+test(`${CONNECTIONS} abusive connections are all closed by the server, which frees files and memory`, async () => {
   const filesBefore = openFiles();
   const residentBefore = residentMb();
   const peers = Array.from({ length: CONNECTIONS }, (_unused, index) => misbehave(index));
@@ -171,7 +171,7 @@ test('100,000 headers that announce 16 MB each cost neither time nor memory, and
   await expectServerIsWell();
 });
 
-test('an aggregate of a million tags that nobody can read ends the connection at once', async () => {
+test('an aggregate of a million unreadable tags closes the connection at once', async () => {
   const publisher = await publishing('aggregate');
   const cpu = cpuSeconds();
   const tag = Buffer.from('0900000100000000000000170000000c', 'hex');
@@ -183,7 +183,7 @@ test('an aggregate of a million tags that nobody can read ends the connection at
   await expectServerIsWell();
 });
 
-test('an encoder whose clock stands still is sent away, and its memory is there for the next', async () => {
+test('an encoder with a frozen clock is disconnected, and its memory is freed', async () => {
   const writer = new ChunkWriter();
   writer.setChunkSize(MIB);
   const frame = writer.write({ chunkStreamId: 6, typeId: MessageType.VIDEO, streamId: 1, timestamp: 0, payload: picture(60_000) });
@@ -209,7 +209,7 @@ test('an encoder whose clock stands still is sent away, and its memory is there 
   await expectServerIsWell();
 });
 
-test('an encoder that changes its parameters without end is sent away, and the log stays short', async () => {
+test('an encoder that changes its parameters endlessly is disconnected with a short log', async () => {
   const publisher = await publishing('changing');
   const logged = server.log.length;
   const key = picture(20).toString('hex');

@@ -60,7 +60,7 @@ test(`with ${DESCRIPTORS} descriptors, connections of viewers and of one address
   expect(server.log).not.toContain('no file descriptors are left');
 });
 
-test('behind nginx a viewer is where X-Forwarded-For says, over HTTP and WebSockets, and who is not trusted is not believed', async () => {
+test('behind nginx the address of a viewer is taken from X-Forwarded-For, over HTTP and WebSockets, and only from a trusted proxy', async () => {
   const proxies = '<TrustedProxies><Address>127.0.0.1</Address><ProxyProtocol><RTMP>true</RTMP></ProxyProtocol></TrustedProxies>';
   const server = await start({ segmentDuration: 1, webrtc: {}, head: proxies });
   const nginx = await startNginxProxy(server.folder, server.ports.http);

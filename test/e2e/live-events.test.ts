@@ -37,7 +37,7 @@ const followers = async (server: TestServer): Promise<number> => {
   return Number(/^millrace_event_followers (\d+)$/m.exec(await answer.text())?.[1]);
 };
 
-test('an encoder, a viewer, a recording, somebody who is refused, and the end of the server', async () => {
+test('report an encoder, a viewer, a recording, a refused client, and the end of the server', async () => {
   const recordRoot = mkdtempSync(path.join(tmpdir(), 'millrace-live-'));
   onTestFinished(() => rmSync(recordRoot, { recursive: true, force: true }));
   const server = await startServer({ segmentDuration: 1, recordRoot, head: '<EventLog/>' });

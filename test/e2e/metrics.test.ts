@@ -234,7 +234,7 @@ test('Prometheus takes it: every expression of the dashboard gives figures, and 
   }
 });
 
-test('the reference names every metric, with its kind and what it tells', async () => {
+test('the reference lists every metric with its kind and its help text', async () => {
   const text = await page();
   const told = [...text.matchAll(/^# HELP (\S+) (.*)\n# TYPE \S+ (\w+)$/gm)].map(
     ([, name, help, type]) => `| \`${name}\` | ${type} | ${help} |`,
@@ -245,7 +245,7 @@ test('the reference names every metric, with its kind and what it tells', async 
   expect(rows.toSorted()).toEqual(told.toSorted());
 });
 
-test('OpenMetrics is for those who ask for it', async () => {
+test('OpenMetrics is served when the client accepts it', async () => {
   const plain = await ask({ accept: 'text/plain' });
   expect(plain.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8');
   // As Prometheus itself asks.
@@ -258,7 +258,7 @@ test('OpenMetrics is for those who ask for it', async () => {
   expect(text.endsWith('\n# EOF\n')).toBe(true);
 });
 
-test('the token of metrics is good for them and nothing else, on both ports', async () => {
+test('the metrics token is valid for metrics only, on both ports', async () => {
   const status = async (asked: Asked): Promise<number> => (await ask(asked)).status;
   expect(await status({})).toBe(200);
   expect(await status({ port: metricsPort })).toBe(200);
@@ -273,7 +273,7 @@ test('the token of metrics is good for them and nothing else, on both ports', as
   expect((await fetch(`http://127.0.0.1:${metricsPort}/metrics`, api)).status).toBe(200);
 });
 
-test('streams beyond the limit are summed up, and told of', { timeout: 60_000 }, async () => {
+test('streams beyond the limit are summed up as "all others"', { timeout: 60_000 }, async () => {
   encoders.push(publish({ url: server.rtmp('fourth'), width: 320, height: 180 }));
   const others = ['stream="all others"'];
   const text = await until(

@@ -21,7 +21,7 @@ function send(port: number): Child {
   return child;
 }
 
-test('plays without decoding errors, comes back after a restart of its encoder, and shrugs at garbage', async () => {
+test('plays without decoding errors, resumes after a restart of its encoder, and ignores garbage', async () => {
   const [port = 0] = await freePorts(1);
   const server = await startServer({ segmentDuration: 1, mpegtsPort: port });
   onTestFinished(async () => {

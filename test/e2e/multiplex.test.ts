@@ -109,7 +109,7 @@ test('a viewer over WebRTC keeps one rung when the encoder of the other is kille
   await page.page.close();
 });
 
-test('without its only source a channel ends, and it begins anew with it', async () => {
+test('a channel ends with its only source, and restarts with it', async () => {
   await encode('alone');
   await server.api.create(CHANNELS, { outputStream: { name: 'copy' }, sourceStreams: [source('alone', 'video', 'audio')] });
   await until('the copy', () => server.api.get<StreamInformation>(apiPath.stream('copy')));
@@ -144,7 +144,7 @@ test('the output profiles of another application are made of a channel', async (
   expect((await until('the encoded copy', () => probe(url), { deadlineMs: 60_000 })).video?.width).toBe(320);
 });
 
-test('a break of a stream is in the playlists of a channel that is made of it, and of one that plays it', async () => {
+test('a break of a stream is in the playlists of a multiplex channel and of a scheduled channel with that stream', async () => {
   const app = apiPath.app('default', 'app');
   await server.api.create(CHANNELS, { outputStream: { name: 'made' }, sourceStreams: [source('high', 'video')] });
   const programs = [{ name: 'day', scheduled: new Date(Date.now() - 60_000).toISOString(), items: [{ url: 'stream://default/app/high' }] }];
@@ -175,7 +175,7 @@ test('a break of a stream is in the playlists of a channel that is made of it, a
   await server.api.call('DELETE', `${CHANNELS}/made`);
 });
 
-test('a file that is dropped makes a channel, and one that is removed ends it', async () => {
+test('a file dropped into the folder creates a channel, and its removal ends the channel', async () => {
   const file = path.join(folder, 'dropped.mux');
   const track = '<Track><SourceTrackName>bypass_video</SourceTrackName><NewTrackName>v</NewTrackName></Track>';
   const url = 'stream://default/app/high';

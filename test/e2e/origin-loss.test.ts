@@ -43,7 +43,7 @@ async function publishTo(index: number, size: object = {}): Promise<void> {
 
 const source = async (): Promise<string> => (await edge.api.get<StreamInformation>(apiPath.stream('live'))).input.sourceUrl ?? '';
 
-test('players of LL-HLS and WebRTC stay while origins die and come back', async () => {
+test('players of LL-HLS and WebRTC keep playing while origins are killed and restarted', async () => {
   const url = edge.http('live', 'llhls.m3u8');
   await until('the playlist', async () => (await fetch(url)).status === 200, DEADLINE);
   const offer = await whepOffer();

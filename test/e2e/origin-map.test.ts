@@ -49,7 +49,7 @@ async function watch(): Promise<StreamInformation> {
   return await edge.api.get<StreamInformation>(apiPath.stream('live'));
 }
 
-test('what goes from server to server in a circle is nowhere, at once, and the log says so', async () => {
+test('a circle of origins is a fast 404 with a log line', async () => {
   await redis.ask('SET', 'app/circle', circle);
   const began = performance.now();
   expect((await fetch(edge.http('circle', 'llhls.m3u8'))).status).toBe(404);

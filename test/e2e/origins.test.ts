@@ -72,7 +72,7 @@ test('a stream that no origin has is missing', async () => {
   expect(await streams()).toEqual(['door']);
 });
 
-test('players over WebRTC and SRT get what an origin has', async () => {
+test('players over WebRTC and SRT play a stream pulled from an origin', async () => {
   const socket = new WebSocket(`ws://127.0.0.1:${server.ports.http}/app/film-one.ts`);
   const answer = new Promise<{ command?: string; code: number }>((resolve, reject) => {
     socket.on('message', (data) => resolve(JSON.parse(String(data))));
@@ -95,7 +95,7 @@ test('players over WebRTC and SRT get what an origin has', async () => {
   await until('streams that nobody watches to go', async () => (await streams()).length === 0, { deadlineMs: 30_000 });
 });
 
-test('an origin hears the query of the viewer, but not what lets it in here', async () => {
+test('an origin gets the query of the viewer without its access token', async () => {
   const token = 'a-token-of-the-site-1';
   const [source = ''] = camera.url('h264-aac').replace('rtsp://', '').split('?');
   const definition = {

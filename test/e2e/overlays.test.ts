@@ -47,7 +47,7 @@ function frameOf(stream: string, file: string): ((x: number, y: number) => strin
   }
 }
 
-test('lies in the corner of the encode that the map names, in no other, and in streams that begin after a change where that says', async () => {
+test('lies in the corner of the encode that the map names, in no other encode, and follows a changed map in new streams', async () => {
   const map = path.join(media, 'overlays.xml');
   const write = (left: string): void => {
     const place = `<Left>${left}</Left><Top>10</Top><Width>64</Width><Height>32</Height>`;

@@ -49,7 +49,7 @@ test('a log on a full disk costs lines and nothing else', async () => {
   expect(await server.stop()).toEqual(CLEAN);
 });
 
-test('a log whose reader has stopped holds up neither the server nor its stop, and tells later what was dropped', async () => {
+test('a log whose reader has stopped blocks neither the server nor its stop, and reports the dropped lines later', async () => {
   const fifo = path.join(temporaryFolder(), 'log');
   expect(spawnSync('mkfifo', [fifo]).status).toBe(0);
   const reader = opened(fifo, constants.O_RDWR | constants.O_NONBLOCK);
@@ -135,7 +135,7 @@ async function stopsWhole(server: TestServer, root: string, child: Child, end: (
   for (const name of names) expect(decodedFrames(path.join(root, name)), name).toBeGreaterThan(20);
 }
 
-test('npm start whose whole group is told to end finishes three recordings and exits with 0', async () => {
+test('SIGTERM to the whole group of npm start finishes three recordings and exits with 0', async () => {
   const { server, root, args } = await settings();
   const npm = new Child('npm', ['start', '--', ...args], { ...QUICK, ownGroup: true });
   onTestFinished(async () => {
@@ -165,7 +165,7 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))`;
   await stopsWhole(server, root, shell, () => shell.signal('SIGUSR1'));
 });
 
-test('a second server on the state folder of one that runs is refused, and touches nothing', async () => {
+test('a second server on the state folder of a running server is refused, and changes nothing', async () => {
   const { server: first, root } = await (async () => {
     const folder = temporaryFolder();
     return { server: await startServer({ recordRoot: folder }), root: folder };
@@ -190,7 +190,7 @@ test('a second server on the state folder of one that runs is refused, and touch
 test.each([
   ['is a file', (folder: string) => path.join(folder, 'file')],
   ['is in a file', (folder: string) => path.join(folder, 'file/state')],
-])('a state folder that %s is told in a sentence', async (_, stateIn) => {
+])('a state folder that %s is reported without a stack', async (_, stateIn) => {
   const folder = temporaryFolder();
   writeFileSync(path.join(folder, 'file'), 'of somebody');
   const state = stateIn(folder);
@@ -201,7 +201,7 @@ test.each([
   expect(readFileSync(path.join(folder, 'file'), 'utf8')).toBe('of somebody');
 });
 
-test('ports that are taken are told together, by their elements, without a stack', async () => {
+test('occupied ports are reported together with their elements, without a stack', async () => {
   const [rtmp = 0, http = 0, api = 0] = await freePorts(3);
   for (const port of [rtmp, http, api]) {
     const holder = createServer().listen(port, '127.0.0.1');

@@ -108,7 +108,7 @@ test('the copy of node-av in the package has no scripts, and the one beside it i
   expect(readFileSync(manifest, 'utf8')).toBe(before);
 });
 
-test('Node.js for the server comes with it, also without what tests need, and an older one is refused in a sentence', () => {
+test('its own Node.js is a production dependency, and an older Node.js is refused with a sentence', () => {
   expect(json('package.json')['dependencies']).toHaveProperty('node');
   for (const file of ['scripts/start.mjs', 'src/main.ts']) {
     // What is imported by name is linked before the first line runs.
@@ -151,7 +151,7 @@ test('serves LL-HLS from its threads, and knows the commit that it was built fro
   expect(video).toMatchObject({ codec_name: 'h264', width: 320 });
 });
 
-test('runs from two files, and from its modules when those are damaged', async () => {
+test('runs from two files, and from its modules when these files are damaged', async () => {
   const dist = path.dirname(main);
   const serves = async () => {
     const server = await startServer({ main });

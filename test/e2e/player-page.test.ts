@@ -66,7 +66,7 @@ test('where WebRTC does not play, LL-HLS does', async () => {
   expect(await page.getByRole('button', { name: 'WebRTC' }).isDisabled()).toBe(true);
 });
 
-test('a stream that is not there is told in the words of the server, names none, and is played when it comes', async () => {
+test('a missing stream shows the answer of the server, and plays when it starts', async () => {
   const { page } = await open('/app/later');
   await expect
     .poll(() => page.getByRole('status').textContent(), { timeout: DEADLINE.deadlineMs })
@@ -85,7 +85,7 @@ test('a page for the address of a stream says nothing of whether there is one', 
   expect(there?.headers.get('vary')).toContain('Accept');
 });
 
-test('players and programs get what they got', async () => {
+test('players and programs still get the answers for media requests', async () => {
   for (const accept of ['*/*', 'application/vnd.apple.mpegurl', '']) {
     const answer = await fetch(address('/app/live'), { headers: { accept } });
     expect([answer.status, await answer.text()]).toEqual([404, 'the stream has no such file\n']);
@@ -106,7 +106,7 @@ test('an address with a slash behind it leads a browser to the page, and program
   expect((await get('/app/live/', { accept: '*/*' })).status).toBe(404);
 });
 
-test('the root says what this is, and where the console is', async () => {
+test('the root names the server, and links to the console', async () => {
   const answer = await fetch(address('/'), { headers: HTML });
   expect([answer.status, answer.headers.get('x-frame-options')]).toEqual([200, 'DENY']);
   const text = await answer.text();
@@ -122,7 +122,7 @@ test('the configuration takes the player away', async () => {
     expect((await fetch(address(path, off), { headers: HTML })).status).toBe(404);
 });
 
-test('what access control keeps from players it keeps from the page', async () => {
+test('access control applies to the page as to players', async () => {
   const policy =
     '<SignedPolicy><PolicyQueryKeyName>policy</PolicyQueryKeyName><SignatureQueryKeyName>signature</SignatureQueryKeyName><SecretKey>k</SecretKey><Enables><Publishers>llhls,webrtc</Publishers></Enables></SignedPolicy>';
   const guarded = await startServer({ webrtc: {}, origins: policy });
@@ -164,7 +164,7 @@ test('a way that is chosen while its player is still loading plays', async () =>
   await until('frames over WebRTC', async () => (((await page.evaluate(FRAMES)) as number) > 5 ? true : null), DEADLINE);
 });
 
-test('a way that the viewer chose is tried again when the stream has ended and come back', async () => {
+test('a protocol chosen by the viewer is used again when the stream returns', async () => {
   const send = async () => {
     const sender = publish({ url: server.rtmp('returns'), width: 640, height: 360, fps: 15, gop: 15, videoKbps: 300 });
     onTestFinished(async () => void (await sender.stop()));

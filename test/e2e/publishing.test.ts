@@ -95,7 +95,7 @@ test('a stream is gone from the list and from HTTP when its encoder has stopped'
   expect((await fetch(server.http('short', 'llhls.m3u8'))).status).toBe(404);
 });
 
-test('a player recovers by itself when its encoder loses power and comes back', async () => {
+test('a player resumes without a reload after its encoder was killed and restarted', async () => {
   const first = encode('phoenix', { withClock: true });
   await first.sent(90);
   const player = await browser.play(server.http('phoenix', 'llhls.m3u8'));

@@ -90,7 +90,7 @@ test('every frame of a stream that comes later reaches the receiver', async () =
   expect(await pushes(server.api)).toEqual([]);
 });
 
-test('a second server plays what is pushed to it, and the counters say how much', async () => {
+test('a second server plays the pushed stream, and the counters grow', async () => {
   const second = await startServer({ segmentDuration: 1 });
   onTestFinished(async () => {
     await second.close();
@@ -214,7 +214,7 @@ test('a map file beside Server.xml pushes the streams it names', async () => {
   expect(await pushes(sender.api)).toEqual([]);
 });
 
-test('a refusal is told, and the task comes through when the receiver is there', async () => {
+test('a refused connection is reported, and the task connects when the receiver listens', async () => {
   const [port = 0] = await freePorts(1);
   encode('waiting');
   await startPush(server.api, {

@@ -206,7 +206,7 @@ test.each(['movie', 'transport', 'split'])('%s plays in hls.js', { timeout: 60_0
   await player.page.close();
 });
 
-test('the shell lists what was recorded, with URLs that play by themselves', async () => {
+test('millrace ctl lists recordings with URLs that play without further credentials', async () => {
   const recorded = (...args: string[]) => {
     const place = ['--config', server.config, '--state', server.state];
     return runCommand(['ctl', 'recorded', ...args, ...place]);
@@ -226,7 +226,7 @@ test('the shell lists what was recorded, with URLs that play by themselves', asy
   expect((await recorded('default/app', '--url')).code).toBe(2);
 });
 
-test('ranges are those of the file', async () => {
+test('byte ranges are those of the file', async () => {
   const { file, bytes } = await one('movie');
   const whole = Buffer.from(await (await get(file)).arrayBuffer());
   const part = async (range: string): Promise<[number, string | null, Buffer]> => {
@@ -244,7 +244,7 @@ test('ranges are those of the file', async () => {
   expect([head.status, head.headers.get('content-length'), head.headers.get('accept-ranges')]).toEqual([200, String(bytes), 'bytes']);
 });
 
-test('nobody watches without a token, and a token is good for one recording for a while', async () => {
+test('recordings need a token, which is valid for one recording and a limited time', async () => {
   const { file, id } = await one('movie');
   const other = await one('transport');
   const [bare = ''] = file.split('?');
@@ -280,7 +280,7 @@ test('no path leads to other files', async () => {
   expect((await get('/v2/vhosts/default/apps/other/recordings', headers)).status).toBe(404);
 });
 
-test('what runs is not listed; what was is there after a kill, and what the kill left is, too', { timeout: 60_000 }, async () => {
+test('a running recording is not listed; after a kill finished and interrupted recordings are listed', { timeout: 60_000 }, async () => {
   const before = (await list()).recordings.map(({ id }) => id).sort();
   expect((await list()).recordings.map(({ task }) => task)).not.toContain('running');
   const { file } = await one('movie');
@@ -298,7 +298,7 @@ test('what runs is not listed; what was is there after a kill, and what the kill
   expect((await get((await one('movie')).file)).status).toBe(200);
 });
 
-test('a file that was replaced is not given away, and not listed any more', async () => {
+test('a replaced file is neither served nor listed', async () => {
   const transport = path.join(folder, 'root', 'transport.ts');
   const { file } = await one('transport');
   unlinkSync(transport);
@@ -311,7 +311,7 @@ test('a file that was replaced is not given away, and not listed any more', asyn
   expect(readFileSync(transport, 'utf8')).toBe('somebody else');
 });
 
-test('a file that was moved is in no list and no playlist, before anybody asks for it', async () => {
+test('a moved file leaves the list and the playlist before any request for it', async () => {
   const { recordings } = await list('?stream=second');
   const paths = recordings.map((_, n) => path.join(folder, `root/split-${n}.mp4`));
   expect(paths.filter((name) => existsSync(name))).toEqual(paths);
@@ -327,7 +327,7 @@ test('a file that was moved is in no list and no playlist, before anybody asks f
   expect((await list('?stream=second')).recordings.map(({ id }) => id)).toEqual(ids.slice(2));
 });
 
-test('statistics name what is kept', async () => {
+test('metrics count the kept recordings and their bytes', async () => {
   const text = await (await get('/metrics', { authorization: server.api.authorization })).text();
   const { recordings } = await list();
   expect(text).toContain(`\nmillrace_kept_recordings ${recordings.length}\n`);
@@ -337,7 +337,7 @@ test('statistics name what is kept', async () => {
   );
 });
 
-test('who may only read sees which files there are, and no tokens', async () => {
+test('a read-only client sees the recordings, but no tokens', async () => {
   const answer = await get(RECORDINGS, { authorization: `Bearer ${READER}` });
   const text = await answer.text();
   expect([answer.status, (JSON.parse(text) as { response: Answer }).response.recordings.length]).toEqual([
@@ -349,7 +349,7 @@ test('who may only read sees which files there are, and no tokens', async () => 
   expect((await other.text()).match(/token=[^"]*/g)?.every((token) => token === 'token=***')).toBe(true);
 });
 
-test('what is too much is removed, and nothing else', { timeout: 60_000 }, async () => {
+test('only recordings beyond MaxBytes are removed', { timeout: 60_000 }, async () => {
   const root = path.join(folder, 'root');
   writeFileSync(path.join(root, 'holiday.mp4'), 'not ours');
   const before = (await list()).recordings;

@@ -116,7 +116,7 @@ test('stopRecord ends a file at once, and SIGTERM finishes what runs', async () 
   expect(decodedFrames(path.join(root, 'running.mp4'))).toBeGreaterThanOrEqual(89);
 });
 
-test('kill -9 costs at most the last fragment of what was received, again and again', async () => {
+test('kill -9 costs at most the last fragment of the received media, in each of several kills', async () => {
   const { server, root } = await startRecorder();
   await record(server, 'mp4', '/mp4_${StartTime:hhmmss}.mp4');
   await record(server, 'ts', '/ts_${StartTime:hhmmss}.ts');
@@ -144,7 +144,7 @@ function boxesOf(file: string): string[] {
   return readBoxes(readFileSync(file)).map(({ type }) => type);
 }
 
-test('a full disk that holds recordings and state fails what is on it with a reason, loses nothing that fits, and all is finished later', async (context) => {
+test('a full disk with recordings and state fails its recordings with a reason, keeps all data that fits, and finishes the files later', async (context) => {
   const folder = mkdtempSync(path.join(tmpdir(), 'millrace-full-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const state = smallDisk(path.join(folder, 'state'));

@@ -126,7 +126,7 @@ test('a publisher and a viewer stay while one application comes and another ends
   expect((await check(server)).stdout).toContain('no changes against');
 });
 
-test('a changed application starts anew by itself, and its next stream follows the new settings', async () => {
+test('only a changed application restarts, and its next stream uses the new settings', async () => {
   const server = await start();
   edit(server, (xml) => applications(xml, 'app', 'other'));
   await hangUp(server);
@@ -179,7 +179,7 @@ test('a port, and what else needs a restart, is named and stays as it was', asyn
   await within('nobody listens on the new port', 15_000, moved.child.exited);
 });
 
-test('tokens, origins of pages, limits, host names and the level of the log follow at once; what the API made stays', async () => {
+test('tokens, allowed origins, limits, host names and the log level change at once; objects made through the API stay', async () => {
   const server = await start({ accessToken: 'first-token', apiOrigins: ['https://one.example'], hostNames: ['127.0.0.1', 'localhost'] });
   await server.api.create('/v1/vhosts', [{ name: 'made', host: { names: ['made.example'] } }]);
   await server.api.create(`${apiPath.vhost('made')}/apps`, [{ name: 'kept', type: 'live' }]);
@@ -213,7 +213,7 @@ test('tokens, origins of pages, limits, host names and the level of the log foll
   await live.sent(30);
 });
 
-test('the level of the log changes through the API until the next start, and by nobody who may only read', async () => {
+test('the log level changes through the API until the next start, and needs a writing token', async () => {
   const token = '<Token><Name>panel</Name><Value>may-only-read</Value><Access>read</Access></Token>';
   const server = await start({ accessTokens: token });
   expect(await server.api.get('/v2/internals/log')).toEqual({ level: 'info' });

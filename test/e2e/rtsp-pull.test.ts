@@ -122,7 +122,7 @@ test.each(['digest', 'basic'] as const)('%s authentication is answered, and a wr
   expect((await information('right')).input.sourceUrl).not.toContain('pass');
 });
 
-test('a missing path, a closed port, a host that never answers and one that drops whoever knocks are 502 within the limit', async () => {
+test('a missing path, a closed port, a silent host and a host that drops packets are 502 within the limit', async () => {
   const silent = net.createServer();
   silent.listen(0, '127.0.0.1');
   const hole = await BlackHole.start();

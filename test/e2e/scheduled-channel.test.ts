@@ -110,7 +110,7 @@ function colours(pictures: Parameters<typeof shotsOf>[0]): string[] {
 /** A position may be late by what a busy machine takes to begin with an item, and by the length of a frame; the answer is as old as it took. */
 const LATE_MS = 1500;
 
-test.concurrent('a file in the folder is a channel, which goes from item to item without a hole, whatever is changed behind them', async () => {
+test.concurrent('a file in the folder is a channel that plays its items without a gap, even through changes of later items', async () => {
   const scheduled = new Date(Date.now() - 3_600_000).toISOString();
   const items = '<Item url="file://red.mp4"/><Item url="file://green.mp4"/>';
   const program = `<Program name="day" scheduled="${scheduled}" repeat="true">${items}</Program>`;
@@ -237,7 +237,7 @@ test('a file that is neither MP4 nor MPEG-TS plays between two that are, at its 
   expect((await server.api.call('DELETE', `${CHANNELS}/kinds`)).status).toBe(200);
 }, 150_000);
 
-test('a channel outlives the server, and goes on where it would be', async () => {
+test('a channel survives a restart of the server, and resumes at its scheduled position', async () => {
   const scheduled = new Date(Date.now() - 600_000).toISOString();
   const programs = [{ name: 'again', scheduled, repeat: true, items: [{ url: 'file://red.mp4' }] }];
   expect((await server.api.call('POST', CHANNELS, { stream: { name: 'again' }, programs })).status).toBe(201);

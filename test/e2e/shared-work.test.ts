@@ -71,7 +71,7 @@ async function divided(alive: readonly TestServer[]): Promise<string[]> {
   );
 }
 
-test('what a dead node did another one does when the lease ends, and a drained one hands over', async () => {
+test('a node takes over the work of a dead node after its lease, and a drained node hands its work over', async () => {
   await divided(nodes);
   // Only the pulling node has a stream to push.
   const [first, second] = nodes as [TestServer, TestServer];

@@ -84,7 +84,7 @@ test('playlist, WebRTC viewer and recording go on when a killed encoder returns'
   expect(await decodingErrors(file, 60)).toBe('');
 });
 
-test('encoded tracks go on, and a newcomer replaces an encoder that is still there', async () => {
+test('encoded tracks continue while a new encoder replaces a connected one', async () => {
   await server.api.create('/v1/vhosts', [{ name: 'coded', host: { names: ['localhost'] } }]);
   const encodes = {
     videos: [{ name: 'small', codec: 'h264', width: 320, height: 180, framerate: 30, bitrate: 300_000, preset: 'faster' }],

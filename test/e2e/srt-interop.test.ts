@@ -284,7 +284,7 @@ describe.concurrent('our caller', () => {
     expect(port.multiplexer.busy).toBe(false);
   });
 
-  test('gives up on a port where nobody answers', async ({ onTestFinished }) => {
+  test('gives up on a port that does not answer', async ({ onTestFinished }) => {
     const [silent = 0] = await freePorts(1);
     const port = await openPort(null, onTestFinished);
     const reception: Reception = { payloads: [], connection: null, closed: null };

@@ -68,7 +68,7 @@ async function figures(direction: string, stream: string): Promise<Readonly<Reco
   return Object.fromEntries(own.map(([, name, , , value]) => [name, Number(value)]));
 }
 
-test('what ffmpeg publishes encrypted over a bad link plays without an error over another one', async () => {
+test('an encrypted stream that ffmpeg publishes over a lossy link plays without an error over another lossy link', async () => {
   const encoder = encode(srtUrl(await badLink(ingest, 1), 'default/app/lossy'));
   const { input } = await streamNamed('lossy', encoder);
   expect(input.sourceType).toBe('SRT');
@@ -86,7 +86,7 @@ test('what ffmpeg publishes encrypted over a bad link plays without an error ove
   expect(frames).toBeGreaterThan(4.5 * FRAME_RATE);
 });
 
-test('packets that come too late are told of, where the latency is shorter than the way', async () => {
+test('late packets are counted when the latency is shorter than the path delay', async () => {
   const url = srtUrl(await badLink(ingest, 3), 'default/app/hasty').replace(`latency=${LATENCY_MICROS}`, 'latency=20000');
   await streamNamed('hasty', encode(url));
   // The server wants 120 ms, and a packet that is asked for again takes up to 240.
@@ -110,7 +110,7 @@ test('a stream published over SRT is served over HTTP, and one published over RT
   expect(frames).toBeGreaterThan(2.5 * FRAME_RATE);
 });
 
-test('several viewers get the same stream; one that goes takes nothing along', async () => {
+test('several viewers get the same stream, and a viewer that leaves does not disturb the others', async () => {
   await streamNamed('shared', encode(srtUrl(ingest, 'default/app/shared')));
   const leaver = new Child(requireProgram('ffmpeg'), [
     '-v',

@@ -91,7 +91,7 @@ test('deleted objects stay deleted after kill -9', async () => {
   expect([...(await server.api.get<string[]>('/v1/vhosts'))].sort()).toEqual(['default', 'lasting']);
 });
 
-test('a start that forgets what the API made says so, finishes the recordings and keeps them', async () => {
+test('a start that discards objects made through the API logs it, finishes the recordings and keeps them', async () => {
   const [ovtPort = 0] = await freePorts(1);
   const { server, root } = await startRecorder({ push: '', ovtPort });
   await createVirtualHost(server, 'second', 'localhost');
@@ -156,7 +156,7 @@ test('a start that forgets and fails, by a port that is taken, has forgotten not
   expect([await server.api.get('/v1/vhosts'), server.log.includes('forgot virtual hosts')]).toEqual([['default'], true]);
 });
 
-test('what an earlier version let in and this one cannot use is left out with a log line, and the server starts', async () => {
+test('a stored object that this version cannot use is left out with a log line, and the server starts', async () => {
   const server = await start();
   await createVirtualHost(server, 'kept', 'kept.test');
   await server.kill();

@@ -60,7 +60,7 @@ test('the outbound stream carries the same tracks', async () => {
   expect(output?.tracks.map((track) => track.type).sort()).toEqual(input.tracks.map((track) => track.type).sort());
 });
 
-test('received bytes are those that ffmpeg wrote', async () => {
+test('received bytes match the bytes that ffmpeg wrote', async () => {
   const { totalBytesIn } = await server.api.get<Statistics>(apiPath.stats('measured'));
   expectNear('totalBytesIn', totalBytesIn, encoder.progress?.bytes ?? 0);
 });

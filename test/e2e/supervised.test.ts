@@ -30,7 +30,7 @@ function connects(port: number): Promise<boolean> {
   });
 }
 
-test.each([{ abstract: false }, { abstract: true }])('readiness is told when every port listens; abstract: $abstract', async (kind) => {
+test.each([{ abstract: false }, { abstract: true }])('readiness is sent when every port listens; abstract: $abstract', async (kind) => {
   const socket = await manager(kind);
   const server = closed(await spawnServer({ env: { NOTIFY_SOCKET: socket.name } }));
   expect((await socket.hears('STATUS=')).text).toBe('STATUS=starting');
@@ -45,7 +45,7 @@ test.each([{ abstract: false }, { abstract: true }])('readiness is told when eve
 
 const hasProgram = spawnSync('systemd-notify', ['--version'], { stdio: 'ignore' }).status === 0;
 
-test.skipIf(!hasProgram)('without the addon the program of systemd tells it', async () => {
+test.skipIf(!hasProgram)('readiness is sent by a program of systemd when the addon is off', async () => {
   const socket = await manager();
   const server = closed(await spawnServer({ env: { NOTIFY_SOCKET: socket.name, WATCHDOG_USEC: '2000000', MILLRACE_NATIVE: 'off' } }));
   expect((await socket.hears('READY=1')).text).toContain('STATUS=running');
@@ -53,7 +53,7 @@ test.skipIf(!hasProgram)('without the addon the program of systemd tells it', as
   expect(await server.stop()).toEqual({ code: 0, signal: null });
 });
 
-test('a start that fails never tells that it is ready', async () => {
+test('a failing start never sends readiness', async () => {
   const socket = await manager();
   const first = closed(await startServer());
   const second = closed(await spawnServer({ ports: first.ports, env: { NOTIFY_SOCKET: socket.name } }));
@@ -64,7 +64,7 @@ test('a start that fails never tells that it is ready', async () => {
 /** Holds the event loop for four seconds at a signal that the server does not know. */
 const BLOCKER = `process.on('SIGWINCH', () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 4000));`;
 
-test('the watchdog is told while the event loop turns, and not while it is blocked', async () => {
+test('the watchdog is notified while the event loop turns, and not while it is blocked', async () => {
   const socket = await manager();
   const preload = `--import=data:text/javascript,${encodeURIComponent(BLOCKER)}`;
   const server = closed(await startServer({ env: { NOTIFY_SOCKET: socket.name, WATCHDOG_USEC: '400000', NODE_OPTIONS: preload } }));
@@ -81,7 +81,7 @@ test('the watchdog is told while the event loop turns, and not while it is block
   await until('it is fed again', () => pings().length > count + 2);
 });
 
-test('a reload is told with its beginning, its time and its end, also one that is refused', async () => {
+test('a reload sends its start, its time and its end, even when it is refused', async () => {
   const socket = await manager();
   const server = closed(await startServer({ env: { NOTIFY_SOCKET: socket.name } }));
   await socket.hears('READY=1');

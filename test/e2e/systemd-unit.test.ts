@@ -37,7 +37,7 @@ test.skipIf(!hasSystemd)('it leaves little open', () => {
   expect(exposure).toBeLessThanOrEqual(MAX_EXPOSURE);
 });
 
-test('its folders, its limits and its signals are those of the server', () => {
+test('its folders, limits and signals match the server', () => {
   const [node, main, ...args] = setting('ExecStart').split(' ');
   expect([node, main]).toEqual(['/usr/bin/node', '/opt/millrace/dist/main.js']);
   expect(parseCommandLine(args)).toMatchObject({ command: 'serve', state: `/var/lib/${setting('StateDirectory')}` });

@@ -68,7 +68,7 @@ function writeCertificate(server: TestServer): { certPath: string; keyPath: stri
   return { certPath, keyPath };
 }
 
-test('a stream comes in over RTMPS and goes out over HTTP/2 with a certificate made through the API', async () => {
+test('a stream is published over RTMPS and played over HTTP/2 with a certificate made through the API', async () => {
   const [rtmp = 0, http = 0] = await freePorts(2);
   const server = await startServer({ tls: { rtmp, http } });
   onTestFinished(() => server.close());

@@ -52,7 +52,7 @@ afterAll(async () => {
 test.each([
   ['TransportCC', 'transport-cc', 'goog-remb'],
   ['REMB', 'goog-remb', 'transport-cc'],
-] as const)('%s tells that the path is narrow, and that it is not any more', async (bandwidthEstimation, used, unused) => {
+] as const)('%s detects a narrow path, and its recovery', async (bandwidthEstimation, used, unused) => {
   const app = bandwidthEstimation.toLowerCase();
   const publishers = { webrtc: { rtx: true, bandwidthEstimation } };
   const application = { name: app, type: 'live', providers: { rtmp: {} }, publishers, outputProfiles: { outputProfile: [LADDER] } };

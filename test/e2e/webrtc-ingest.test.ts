@@ -96,7 +96,7 @@ async function watch(stream: string, frames: number): Promise<WebrtcPage> {
   return page;
 }
 
-test('what a page publishes by WHIP plays over LL-HLS and WebRTC, until it leaves', async () => {
+test('a page publishes by WHIP, plays over LL-HLS and WebRTC, and ends its stream by DELETE', async () => {
   const page = await browser.open();
   const { location, etag, answer } = await page.whip(url('cam', 'whip'));
   expect(location).toMatch(/^\/app\/cam\/\w+\?direction=whip$/);
@@ -155,7 +155,7 @@ test('OvenLiveKit publishes over its WebSocket protocol, and its stream ends wit
   await Promise.all([late.page.close(), viewer.page.close()]);
 });
 
-test('H.265 comes by WHIP and goes out by WHEP, and is decoded there', async () => {
+test('H.265 is published by WHIP, played by WHEP, and decoded by the player', async () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'millrace-h265-'));
   const encoder = await publishWhip({ url: url('h265', 'whip'), codec: 'H265', fps: 15 });
   const output = ['-frames:v', '45', '-f', 'framecrc'];
@@ -362,7 +362,7 @@ test('simulcast layers arrive as tracks of their own', async () => {
   await page.page.close();
 });
 
-test('JavaScript without the addon hears publishers, too', async () => {
+test('publishing works in JavaScript without the addon, too', async () => {
   const plain = await startServer({ segmentDuration: 1, webrtc: {}, withoutHls: true, env: { MILLRACE_NATIVE: 'off' } });
   const page = await browser.open();
   try {

@@ -158,7 +158,7 @@ test('OvenPlayer reads the SEI that a generator makes', async () => {
   }
 });
 
-test('audio in Opus is heard', async () => {
+test('Opus audio is decoded', async () => {
   const sound = await publishOpus(server.ports.rtmp, 'app', 'sound');
   const page = await browser.open();
   try {
@@ -204,7 +204,7 @@ test('frames in AV1 are shown', async () => {
   }
 });
 
-test('video and audio of one moment are told to be of one moment', async () => {
+test('sender reports synchronise video and audio within 20 ms', async () => {
   await createSecond('sync', { videos: [{ name: 'video', bypass: true }], audios: [{ name: 'opus', codec: 'opus', bitrate: 64_000 }] });
   const folder = mkdtempSync(path.join(tmpdir(), 'millrace-sync-'));
   const source = publishFlashes(server.rtmp('live', 'sync', 'localhost'));
@@ -230,7 +230,7 @@ test('video and audio of one moment are told to be of one moment', async () => {
   }
 });
 
-test('an encoder of ours gives the keyframe that a viewer asks for', async () => {
+test('an encode gives the keyframe that a viewer asks for', async () => {
   const video = { name: 'video', codec: 'h264', bitrate: 200_000, width: 160, height: 90, framerate: 15, keyFrameInterval: 60 };
   await createSecond('slow', { videos: [video], audios: [] });
   const source = publish({ url: server.rtmp('live', 'slow', 'localhost'), width: 320, height: 180, videoKbps: 300, withoutAudio: true });
@@ -266,7 +266,7 @@ test('viewers are counted while they are there', async () => {
   await until('nobody', async () => (await connections()) === 0, { deadlineMs: TIMEOUT_MS + 10_000 });
 }, 90_000);
 
-test('the API lists viewers, tells what each was sent, and sends them away', async () => {
+test('the API lists viewers with their sent bytes, and disconnects them', async () => {
   const sessions = `${apiPath.stream('live')}/sessions`;
   const list = (): Promise<string[]> => server.api.get<string[]>(`${sessions}?protocol=all`);
   const others = await list();

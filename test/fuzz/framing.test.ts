@@ -6,7 +6,7 @@ import { FRAMING_TARGETS } from './targets/framing.ts';
 fuzzTests('byte streams', FRAMING_TARGETS);
 
 // Counted, not timed: work that grows with the square of what comes shows in blocks long before it shows in seconds.
-test.each(['http-cuts', 'rtsp-cuts'])('%s: what comes byte by byte costs so much for a byte, however much came before', async (name) => {
+test.each(['http-cuts', 'rtsp-cuts'])('%s: the cost of a byte does not grow with the bytes received before it', async (name) => {
   const { work } = await guidedProcess(name, { milliseconds: 1, seed: 1, keeps: 'nothing' });
   expect(work).toBeLessThan(1);
 });

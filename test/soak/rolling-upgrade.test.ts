@@ -19,7 +19,7 @@ describe.skipIf(reason !== null)('nodes that are replaced', () => {
   }, 90_000);
   afterAll(async () => await all?.close());
 
-  test('one is killed and comes back, then each is drained, ends by itself and starts again: works go on, and the viewer stays', async () => {
+  test('a killed node returns, then each node is drained and restarted: all works continue, and the viewer keeps playing', async () => {
     const { edge } = all;
     const killed = await all.divided();
     await all.registered(killed);

@@ -14,6 +14,6 @@ test.each([
   expect(riseOf(series(values))).toBeCloseTo(rise);
 });
 
-test('what fills in the first half does not count', () => {
+test('growth in the first half does not count', () => {
   expect(riseOf(laterHalf(series([0, 40, 80, 100, 100, 100, 100])))).toBeCloseTo(0);
 });

@@ -44,7 +44,7 @@ function advisories(severity: string): RequestListener {
   };
 }
 
-test('a grave vulnerability of a production dependency is told with its name', async () => {
+test('a high-severity vulnerability of a production dependency is reported with its name', async () => {
   const { code, lines } = await audit(ROOT, await registry(advisories('high')));
   expect([code, lines]).toEqual([1, [expect.stringMatching(/^ws .*: high, frames of any size \(https:\/\/advisories\.test\/1\)$/)]]);
 });
@@ -61,18 +61,18 @@ test('a registry that has no advisories is skipped', async () => {
   expect([code, lines]).toEqual([SKIPPED, [expect.stringMatching(/^skipped: the registry does not answer \(.*405/)]]);
 });
 
-test('so is one that is not there', async () => {
+test('an unreachable registry skips the check', async () => {
   expect(await audit(ROOT, { ...OWN, npm_config_registry: 'http://127.0.0.1:9/' })).toEqual({
     code: SKIPPED,
     lines: [expect.stringMatching(/^skipped: the registry does not answer/)],
   });
 });
 
-test('so is one that says nothing', async () => {
+test('a silent registry skips the check', async () => {
   const silent = await registry(() => undefined);
   expect(await audit(ROOT, silent, 2000)).toEqual({ code: SKIPPED, lines: ['skipped: the registry does not answer (nothing within 2 s)'] });
 });
 
-test.each(['', 'npm error', 'null', '[]', '{"vulnerabilities":{}}'])('so is an answer that is none: %s', (text) => {
+test.each(['', 'npm error', 'null', '[]', '{"vulnerabilities":{}}'])('an invalid answer skips the check: %s', (text) => {
   expect(verdictOf(text).code).toBe(SKIPPED);
 });

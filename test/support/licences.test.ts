@@ -28,7 +28,7 @@ test.each([
 
 const known = { folder: 'node_modules/x', name: 'x', version: '1.2.3' };
 
-test('what is not on the list, and what says nothing, is told by name', () => {
+test('an unlisted licence and a missing licence are reported with the package', () => {
   expect(
     licenceFaults([
       { ...known, licence: 'MIT' },
@@ -56,7 +56,7 @@ test('a package that was looked at is looked at again when it declares something
   ).toHaveLength(2);
 });
 
-test('dependencies are those of the lock file that are not for development alone; what is installed speaks for itself', () => {
+test('production dependencies of the lock file are checked, by their installed manifests', () => {
   const root = mkdtempSync(path.join(tmpdir(), 'millrace-licences-'));
   onTestFinished(() => rmSync(root, { recursive: true, force: true }));
   const install = (folder: string, manifest: object): void => {

@@ -29,14 +29,14 @@ test('files that wait for long begin before larger ones, in their order; the oth
   expect(sorted.map(({ moduleId }) => moduleId.slice(1))).toEqual([first, second, 'test/large.test.ts', 'test/small.test.ts']);
 });
 
-test('no file of a project begins before those of the project in front of it', async () => {
+test('files of a project start after all files of the project before it', async () => {
   const [first = ''] = EARLY;
   const files = [specification('test/a.test.ts', 'one'), specification(first, 'two'), specification('test/b.test.ts', 'two')];
   const sorted = await new LongestFirst(withoutResults({ 'test/a.test.ts': 1, 'test/b.test.ts': 2, [first]: 1 })).sort(files);
   expect(sorted.map(({ moduleId }) => moduleId.slice(1))).toEqual(['test/a.test.ts', first, 'test/b.test.ts']);
 });
 
-test('every file that is to begin early is there, and vitest is told of the order', () => {
+test('every file of the early list exists, and vitest uses the sequencer', () => {
   for (const name of EARLY) expect(existsSync(path.join(ROOT, name)), name).toBe(true);
   expect(readFileSync(path.join(ROOT, 'vitest.config.ts'), 'utf8')).toContain('sequencer: LongestFirst');
 });

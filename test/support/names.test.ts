@@ -5,7 +5,7 @@ function problems(files: Readonly<Record<string, string>>, ...saidAgain: string[
   return repeated(new Map(Object.entries(files)), new Set(saidAgain));
 }
 
-test('a name of two exports is a problem, whatever kinds of things they are', () => {
+test('one name for two exports is a problem, for all kinds of exports', () => {
   expect(
     problems({ 'core/a.ts': 'export class Work {}', 'api/b.ts': 'export type Work = string;', 'api/c.ts': 'export const Other = 1;' }),
   ).toEqual(["'Work' is exported by core/a.ts and api/b.ts: one of them needs another name"]);

@@ -12,7 +12,7 @@ import { until } from '../harness/poll.ts';
 
 const ROOT = path.dirname(path.dirname(path.dirname(fileURLToPath(import.meta.url))));
 
-test('a step may use what those before it left, and has its own part when they left nothing', () => {
+test('a step may use the time that earlier steps left, and at least its own part', () => {
   let now = 5000;
   const limit = new TimeLimit(1000, [300, 100, 200], () => now);
   expect(limit.next()).toBe(700);
@@ -45,7 +45,7 @@ function record(...lines: readonly RecordLine[]): string {
 const planned = (...files: readonly string[]): RecordLine[] => files.map((file) => ({ event: 'planned', file }));
 const ended = (...errors: readonly string[]): RecordLine => ({ event: 'ended', errors });
 
-test('what passed, failed and was skipped is added up', () => {
+test('passed, failed and skipped tests are counted', () => {
   const text = record(
     ...planned('a', 'b'),
     done('a', { one: 'passed', two: 'failed' }),
@@ -86,7 +86,7 @@ test.each([
   expect(filesToRepeat(report, 3)).toEqual([]);
 });
 
-test('what passes alone is unstable, what fails again is not, and the second run of a file replaces its first', () => {
+test('a test that passes alone is unstable, a test that fails again has failed, and the second run of a file replaces its first', () => {
   const first = readRecord(
     record(...planned('a', 'b'), done('a', { one: 'failed', two: 'failed' }), done('b', { three: 'passed' }), ended()),
     1,
@@ -108,7 +108,7 @@ function scratch(): string {
   return folder;
 }
 
-test('vitest tells what is done while it runs, and at its end of files that could not be loaded', { timeout: 60_000 }, async () => {
+test('vitest reports each finished file while it runs, and at its end the files that failed to load', { timeout: 60_000 }, async () => {
   const folder = scratch();
   const write = (name: string, text: string): void => writeFileSync(path.join(folder, name), text);
   write('a.test.js', "test('one', () => {}); test('two', () => { throw new Error('no\\nwhere') }); test.skip('three', () => {})");
@@ -150,12 +150,12 @@ function sorted(failures: readonly Failure[]): Failure[] {
   return failures.toSorted((one, two) => (one.file < two.file ? -1 : 1));
 }
 
-test('a program that takes too long is ended, also one that does not listen', async () => {
+test('a program that exceeds its time is killed, even when it ignores SIGTERM', async () => {
   const deaf = "process.on('SIGTERM', () => {}); setInterval(() => {}, 1000)";
   expect(await runGuarded(['-e', deaf], { cwd: ROOT, deadlineMs: 300, graceMs: 300 })).toBe(-1);
 });
 
-test('what a program leaves behind is ended with it; its exit code is told', async () => {
+test('children of a program are killed with it, and its exit code is returned', async () => {
   const file = path.join(scratch(), 'pid');
   const leaves = `
     const child = require('node:child_process').spawn('sleep', ['600'], { stdio: 'inherit' });

@@ -65,7 +65,7 @@ function load(name: string): { serve(): Promise<unknown> } {
   return require(file) as { serve(): Promise<unknown> };
 }
 
-test('the bundle does what the modules do, and finds files, packages and threads where they are', async () => {
+test('the bundle behaves like the modules, and finds their files, packages and threads', async () => {
   expect(find.findBundleOfSources(folder)).toBe(folder);
   const said = {
     strict: true,
@@ -84,7 +84,7 @@ test('the bundle does what the modules do, and finds files, packages and threads
   expect(await serve()).toEqual({ ...said, worker: pathToFileURL(path.join(root, 'src/delivery-worker.ts')).href });
 });
 
-test('it is made once, and anew when a source has changed or it is not whole', async () => {
+test('it is made once, and again when a source has changed or the bundle is damaged', async () => {
   const made = () => readFileSync(path.join(folder, 'inputs.json'), 'utf8');
   const changed = path.join(root, 'src/program/number.ts');
   utimesSync(changed, 1, 1);
@@ -109,7 +109,7 @@ test('it is made once, and anew when a source has changed or it is not whole', a
   expect(find.findBundleOfSources(folder)).toBe(folder);
 });
 
-test('there is none of sources that cannot be read, in no folder, and without the bundler', () => {
+test('no bundle is made of unreadable sources, in a missing folder, or without the bundler', () => {
   const text = PROGRAM['src/program/number.ts'];
   write('src/program/number.ts', 'export const number = ;');
   expect(find.findBundleOfSources(folder)).toBeNull();
@@ -120,7 +120,7 @@ test('there is none of sources that cannot be read, in no folder, and without th
   expect(find.findBundleOfSources(folder)).toBeNull();
 });
 
-test('an install makes one that starts use as long as no source has changed', async () => {
+test('an install makes a bundle that starts use while no source has changed', async () => {
   // A node_modules of its own: the install writes into it.
   rmSync(path.join(root, 'node_modules'));
   mkdirSync(path.join(root, 'node_modules'));
@@ -141,7 +141,7 @@ test('an install makes one that starts use as long as no source has changed', as
   expect(find.findBundleOfSources(folder)).toBe(installed);
 });
 
-test('an install goes on where no bundle can be made', () => {
+test('an install succeeds when no bundle can be made', () => {
   rmSync(path.join(root, 'node_modules'));
   writeFileSync(path.join(root, 'node_modules'), '');
   expect(execFileSync(process.execPath, [path.join(root, 'scripts/program-bundle/install.mjs')], { encoding: 'utf8' })).toBe('');

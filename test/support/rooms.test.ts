@@ -41,7 +41,7 @@ function only(texts: Readonly<Record<string, string>>): (file: string) => string
   return (file) => texts[file] ?? '';
 }
 
-test('what runs in a delivery thread loads nothing of the main thread, however far away', () => {
+test('modules of a delivery thread load no module of the main thread, even indirectly', () => {
   const near = "import { x } from './delivery/thread/delivery.ts';";
   expect(
     strayed(

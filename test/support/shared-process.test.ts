@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 
-test('modules that several files of tests load have no hooks of their own: they would be those of the first file only', () => {
+test('modules that several test files load have no hooks, which would run for the first file only', () => {
   const modules = globSync('test/{fakes,support,harness,validator}/**/*.ts').filter(
     (file) => !/\.test\.ts$|harness\/shared-process\.ts$/.test(file),
   );

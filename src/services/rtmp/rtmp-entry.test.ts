@@ -108,7 +108,7 @@ describe('a single address', () => {
     await publish(port, { key: 'own' });
   });
 
-  test('beyond its share gets the reason in the answer to connect, some times per second, even behind a proxy', async () => {
+  test('beyond its share gets the reason in the answer to connect, a few times per second, even behind a proxy', async () => {
     const proxies = new TrustedProxies(['127.0.0.9']);
     // Long enough for a machine that is busy with other things.
     const { port, provider, gate } = await start({ perAddress: 1, proxies, proxyProtocol: true }, { timeouts: { refusal: 60_000 } });

@@ -38,7 +38,7 @@ async function fuzzed(source: string, seed: Uint8Array, milliseconds = LONG_MS):
 }
 
 describe('fuzzing by coverage', () => {
-  test('finds what stands behind one condition after the other', async () => {
+  test('finds an error behind nested conditions', async () => {
     const nested = `export function parse(d) {
       if (d[0] === 0x9a) if (d[1] === 0x3c) if (d[2] === 0xe1) if (d[3] === 0x77) if (d[4] === 0x05) throw new RangeError('found');
       return 0;
@@ -69,7 +69,7 @@ describe('fuzzing by coverage', () => {
     await expect(fuzzed(slow, Buffer.alloc(8))).rejects.toThrow(/blocks ran for/);
   });
 
-  test('goes on behind errors that are answers', async () => {
+  test('continues after expected errors', async () => {
     const refusing = 'export function parse(d) { if (d[0] > 0) throw new SyntaxError("no"); return 0; }';
     const result = await fuzzed(refusing, Buffer.alloc(8), 300);
     expect(result.executions).toBeGreaterThan(100);

@@ -43,7 +43,7 @@ describe('instrumented code', () => {
     expect(counts().sort()).toEqual([0, 1, 1, 5]);
   });
 
-  test('tells how many bytes were asked for', async () => {
+  test('counts the allocated bytes', async () => {
     const { f } = await loadInstrumented<{ f: (n: number) => unknown }>(
       'export const f = (n) => [new Uint8Array(n), Buffer.allocUnsafe(n)];',
     );

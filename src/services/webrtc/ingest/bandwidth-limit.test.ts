@@ -13,7 +13,7 @@ function publisher(): (received: number, lost: number) => number {
   };
 }
 
-test('starts at the usual bitrate of encoders, and grows to twice the received bitrate', () => {
+test('starts at 3 Mbit/s, and grows to twice the received bitrate', () => {
   const second = publisher();
   expect([second(0, 0), second(50, 0)]).toEqual([3_000_000, 3_000_000]);
   expect([second(400, 0), second(400, 7)]).toEqual([3_240_000, 3_499_200]);
