@@ -75,7 +75,7 @@ describe('AccessControls', () => {
     expect([access.refusals.total, told]).toEqual([3, Array.from({ length: 3 }, () => ['signed', 'url-unsigned'])]);
   });
 
-  it('forgets which URLs were genuine when the key changes, and when it comes back', () => {
+  it('verifies known URLs again after the key changed, even when the first key returns', () => {
     const { access } = controls();
     const url = signUrl(REQUEST.url, { url_expire: Date.UTC(2030, 0) }, KEYS);
     const ask = () => access.admit({ host: 'signed.test' }, { ...REQUEST, url });
@@ -96,7 +96,7 @@ describe('AccessControls', () => {
     expect(access.admit({ host: 'signed.test' }, REQUEST)).toBe(OPEN);
   });
 
-  it('knows nothing any more of signed URLs that came before a change of settings', () => {
+  it('verifies known signed URLs again after a change of settings', () => {
     const { access, clock } = controls();
     const url = signUrl(REQUEST.url, { url_expire: clock.now() + 1000 }, KEYS);
     const judge = () => access.admit({ host: 'signed.test' }, { ...REQUEST, url });
@@ -158,7 +158,7 @@ describe('AccessControls', () => {
     vi.useRealTimers();
   });
 
-  it('tells checks that have let somebody in when it is over, once, also when a later one refuses', async () => {
+  it('tells each check that admitted a client about the end once, even when a later check refuses', async () => {
     const closed = vi.fn();
     const no: AccessCheck = { covers: () => true, judge: () => NO };
     expect(controls([passes({ closed }), no]).access.admit({ host: 'signed.test' }, REQUEST)).toEqual(NO);
@@ -211,7 +211,7 @@ describe('whenJudged', () => {
     expect(use).toHaveBeenCalledWith(OPEN);
   });
 
-  it('forgets who has left, and ends the stay of who is let in after that', async () => {
+  it('ignores the verdict for a client that left, and closes its lease', async () => {
     const use = vi.fn();
     const close = vi.fn();
     const { promise, resolve } = Promise.withResolvers<Verdict>();

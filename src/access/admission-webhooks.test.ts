@@ -53,7 +53,7 @@ const close = (said: Passed | Denied): void => {
   if (said.admitted) said.closed?.();
 };
 
-test('a client is asked about once, and its end is told', async () => {
+test('asks about a client once, and reports its end', async () => {
   const { control, ask } = await start();
   const said = await ask();
   expect(said).toMatchObject({ admitted: true, expiresAt: Number.POSITIVE_INFINITY, newUrl: undefined });
@@ -129,7 +129,7 @@ test.each([
   expect(JSON.stringify(logger.lines)).not.toContain('SECRET');
 });
 
-test('no answer in time refuses, and so does nobody at the address', async () => {
+test('a missing answer and an unreachable address refuse the client', async () => {
   const { control, ask } = await start({ timeout: 50 });
   control.answer = () => null;
   expect(await ask()).toMatchObject({ admitted: false, code: 'webhook-failed' });

@@ -21,7 +21,7 @@ function queue(maxWaiting?: number) {
 
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-test('sends as many as allowed at once, the others in order behind them', async () => {
+test('sends at most 64 messages at once, the others in order after them', async () => {
   const { made, sent, onIdle } = queue();
   for (let n = 0; n < 66; n += 1) made.push({ n });
   expect([sent.length, made.pending]).toEqual([64, 66]);
@@ -37,7 +37,7 @@ test('sends as many as allowed at once, the others in order behind them', async 
   expect([made.delivered, made.lost, made.pending, onIdle.mock.calls.length]).toEqual([66, 0, 0, 1]);
 });
 
-test('what finds no room, no answer or an end is lost and counted', async () => {
+test('counts messages as lost that overflow the queue, fail or are cleared', async () => {
   const { made, sent, onFault } = queue(2);
   for (let n = 0; n < 67; n += 1) made.push({ n });
   expect([made.lost, made.pending, onFault.mock.calls]).toEqual([1, 66, [[null]]]);

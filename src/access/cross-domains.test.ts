@@ -67,7 +67,7 @@ describe('cross-domain rules', () => {
     expect(ask({ own: EVERYBODY }, 'http://a.example', 'x-one, range')['Access-Control-Allow-Headers']).toBe('x-one, range');
   });
 
-  test('the default pass serves a handler without rules of its own, with the methods of the handler', () => {
+  test('the default rules apply to a handler without rules, with the methods of the handler', () => {
     expect(ask({ defaults: EVERYBODY })).toEqual({
       'Access-Control-Allow-Origin': '*',
       'Access-Control-Allow-Credentials': 'true',
@@ -112,7 +112,7 @@ describe('cross-domain rules', () => {
     expect(policy.headers('http://a.example', undefined)).not.toBe(first);
   });
 
-  test('an origin that is longer than any real one is answered and not remembered', () => {
+  test('an origin longer than any valid origin is answered but not cached', () => {
     const policy = new CrossDomainPolicy({ defaults: NOTHING, own: { urls: ['https://*'], headers: [] }, methods: 'GET' });
     const host = `${'a'.repeat(63)}.`.repeat(4).slice(0, 253);
     const real = `https://${host}:65535`;

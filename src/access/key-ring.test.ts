@@ -77,7 +77,7 @@ describe('KeyRing', () => {
     expect(told[0]).toEqual(['v', 'key-missing', 'there is no publish key in the request', 'Bearer']);
   });
 
-  it('takes play tokens by `token`, and neither list is good for the other', () => {
+  it('takes play tokens by `token`, and accepts no key of the other list', () => {
     const { code } = ring(keys({ publishKeys: [named('a', KEY)], playTokens: [named('b', OTHER)] }));
     expect(code('outgoing', `?token=${OTHER}`)).toBe('in');
     expect(code('outgoing', `?key=${OTHER}`)).toBe('key-missing');
@@ -102,7 +102,7 @@ describe('KeyRing', () => {
     },
   );
 
-  it('lets nobody in where the list is empty', () => {
+  it('refuses every key while the list is empty', () => {
     const { code } = ring(keys({ publishKeys: [] }));
     expect(code('incoming', `?key=${KEY}`)).toBe('key-wrong');
   });
@@ -125,7 +125,7 @@ describe('KeyRing', () => {
     expect(code('incoming', `?key=${KEY}`, { ...PLACE, stream: 'show-1' })).toBe('key-expired');
   });
 
-  it('has the keys of the template for applications that nobody declared', () => {
+  it('uses the keys of the template for applications made from it', () => {
     const { code } = ring(keys({}, { template: { publishKeys: [named('a', KEY)] } }));
     expect(code('incoming', '')).toBe('in');
     expect(code('incoming', '', { ...PLACE, app: 'made' })).toBe('key-missing');
@@ -174,7 +174,7 @@ describe('KeyRing', () => {
     expect(access.keys.holds(second?.grant ?? '')).toBe(false);
   });
 
-  it('remembers when a key was last good, here and elsewhere, as long as it is there', () => {
+  it('remembers the last use of a key on this and other nodes, while the key exists', () => {
     const { access, admit, clock, follow } = ring(keys({ playTokens: [named('a', KEY)] }));
     const { grant = '' } = leaseOf(admit('outgoing', `?token=${KEY}`));
     expect(access.keys.usedAt(grant)).toBe(clock.now());

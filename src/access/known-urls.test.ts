@@ -31,7 +31,7 @@ describe('KnownUrls', () => {
     expect(urls.find(other)).toBeUndefined();
   });
 
-  test('knows nothing of a URL that differs in any character, before the path or behind it', () => {
+  test('finds no URL that differs in any character of its base or tail', () => {
     const urls = new KnownUrls();
     const [parts = at('')] = numbered(1);
     note(urls, parts);
@@ -48,7 +48,7 @@ describe('KnownUrls', () => {
     expect(urls.find(parts)).toBe(POLICY);
   });
 
-  test('lets URLs of which each comes once push out none that is shared', () => {
+  test('keeps a shared URL when thousands of single-use URLs follow', () => {
     const urls = new KnownUrls();
     const [shared = at(''), ...others] = numbered(5000);
     note(urls, shared);
@@ -59,7 +59,7 @@ describe('KnownUrls', () => {
     expect(known(urls, others).length).toBeLessThan(5);
   });
 
-  test('keeps one of the ways in which a URL can be written, so that whoever was given one pushes out nothing', () => {
+  test('keeps one spelling of a URL, so that variants of one URL evict no other URL', () => {
     const urls = new KnownUrls();
     const [shared = at('')] = numbered(1);
     note(urls, shared);
@@ -71,7 +71,7 @@ describe('KnownUrls', () => {
     expect(urls.find(shared)).toBeDefined();
   });
 
-  test('keeps 256 at most, none of them long, and counts what it forgets', () => {
+  test('keeps at most 256 URLs, none of them long, and counts evicted ones', () => {
     const urls = new KnownUrls();
     const all = numbered(1000);
     for (const parts of all) {

@@ -26,7 +26,7 @@ test('a refusal is logged with the stream that the URL names, without its secret
   ]);
 });
 
-test('those of other threads are told as numbers', () => {
+test('refusals in other threads are posted as counts', () => {
   const told: Notice[] = [];
   postRefusals({ post: (notice) => told.push(notice) }, [{ direction: 'outgoing', protocol: 'llhls', code: 'expired', count: 12 }]);
   expect(told).toEqual([{ type: 'refusal.counted', direction: 'outgoing', protocol: 'llhls', reason: 'expired', count: 12 }]);

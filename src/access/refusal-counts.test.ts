@@ -20,7 +20,7 @@ test('refusals are counted by direction, way and reason', () => {
   expect(counts.total).toBe(4);
 });
 
-test('the counts of one are added to those of another, once', () => {
+test('counts of a thread are added to the main counts once', () => {
   const [thread, main] = [new RefusalCounts(), new RefusalCounts()];
   main.note(LLHLS, { code: 'key-wrong' });
   for (const _ of [1, 2]) {

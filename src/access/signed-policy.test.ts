@@ -44,7 +44,7 @@ const VECTORS: readonly (readonly [secret: string, message: string, signature: s
 ];
 
 describe('signatures', () => {
-  it.each(VECTORS)('of %j over %s are those of other programs', (secretKey, message, signature) => {
+  it.each(VECTORS)('of %j over %s match those of other programs', (secretKey, message, signature) => {
     expect(isSignedBy(message, signature, { ...KEYS, secretKey })).toBe(true);
     expect(isSignedBy(`${message}&signature=${signature}`, signature, { ...KEYS, secretKey })).toBe(true);
     const [base = '', query = ''] = message.split('?');
@@ -54,7 +54,7 @@ describe('signatures', () => {
     expect(isSignedBy(message, signature.slice(1), { ...KEYS, secretKey })).toBe(false);
   });
 
-  it('are what openssl says', () => {
+  it('match those of openssl', () => {
     const url = signUrl('http://example.test:3333/app/stream/llhls.m3u8?a=1', GOOD, KEYS);
     const signature = queryParameter(url, 'signature') ?? '';
     const bytes = execFileSync('openssl', ['dgst', '-sha1', '-hmac', KEYS.secretKey, '-binary'], { input: signedText(url) });
@@ -89,7 +89,7 @@ describe('signatures', () => {
     ['a://h?x=1?k=2', null],
     ['a://h', null],
     ['a://h?k=%zz', '%zz'],
-  ])('stand in the query: of %s k is %j', (url, value) => {
+  ])('are read from the query: of %s k is %j', (url, value) => {
     expect(queryParameter(url, 'k')).toBe(value);
     expect(readSignedUrl(url, { ...KEYS, policyQueryKeyName: 'k' }).policy).toBe(value ?? '');
     expect(readSignedUrl(url, { ...KEYS, signatureQueryKeyName: 'k' }).signature).toBe(value ?? '');
@@ -97,14 +97,14 @@ describe('signatures', () => {
 });
 
 describe('SignedPolicyCheck', () => {
-  it('covers what it is enabled for, in its direction', () => {
+  it('covers the enabled protocols of each direction', () => {
     expect([check.covers('incoming', 'rtmp'), check.covers('outgoing', 'llhls')]).toEqual([true, true]);
     expect([check.covers('outgoing', 'rtmp'), check.covers('incoming', 'llhls'), check.covers('incoming', 'srt')]).toEqual(
       Array.from({ length: 3 }, () => false),
     );
   });
 
-  it('lets in who has a good URL, without end or until stream_expire', () => {
+  it('admits a client with a valid URL, without end or until stream_expire', () => {
     expect(judge(signed(GOOD))).toMatchObject({ admitted: true, expiresAt: Number.POSITIVE_INFINITY });
     expect(judge(signed({ ...GOOD, stream_expire: now + 5000 }))).toMatchObject({ admitted: true, expiresAt: now + 5000 });
     expect(judge(signed({ ...GOOD, url_activate: now, unknown: 1 }))).toMatchObject({ admitted: true });
@@ -153,7 +153,7 @@ describe('SignedPolicyCheck', () => {
     [{ allow_ip: '0.0.0.0/0' }],
     [{ real_ip: '198.51.100.0/28' }],
     [{ direction: 'incoming' }],
-  ])('lets in who keeps to %j', (more) => {
+  ])('admits a client that satisfies %j', (more) => {
     expect(judge(signed({ ...GOOD, ...more }))).toMatchObject({ admitted: true });
   });
 
@@ -256,7 +256,7 @@ describe('SignedPolicyCheck', () => {
       for (const way of [url, ...ways]) expect(ask(way)).toBe('url-expired');
     });
 
-    it('knows nothing of another key', () => {
+    it('finds no URL verified with another key', () => {
       known();
       known({ ...CONFIG, secretKey: 'another' });
     });
@@ -269,7 +269,7 @@ describe('SignedPolicyCheck', () => {
     });
   });
 
-  it('repeats nothing of the URL in what it says', () => {
+  it('leaves the URL out of its refusals', () => {
     const denied = judge(`${URL_}?policy=SECRET1&signature=SECRET2`);
     expect(JSON.stringify(denied)).not.toContain('SECRET');
   });

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { acknowledge, batch, batchFailure, batchSuccess, failure } from './envelope.ts';
 import { ApiError, CATALOGUE, notSaved } from './errors.ts';
 
-test('what could not be saved says how the disk is to blame, and nothing else', () => {
+test('a failure to save names the error of the disk, and no path', () => {
   const refused = (code: string) =>
     notSaved(new ApiError('RECORD_NOT_SAVED', 'r'), Object.assign(new Error(`${code}: /secret`), { code, errno: -1 }));
   expect(refused('EROFS').message).toBe('Failed to save the recording task: [r]: the file system is read-only');

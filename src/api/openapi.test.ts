@@ -52,14 +52,14 @@ describe('the OpenAPI document', () => {
     ]);
   });
 
-  test('refers to schemas and answers that it has, and has none that nobody refers to', () => {
+  test('refers to existing schemas and responses only, and has no unused ones', () => {
     const found = new Set(references(document).map((reference) => reference.replace('#/components/', '')));
     const { schemas, responses } = document.components;
     const present = Object.entries({ schemas, responses }).flatMap(([kind, all]) => Object.keys(all).map((name) => `${kind}/${name}`));
     expect([...found].sort()).toEqual(present.sort());
   });
 
-  test('names each way to show a token, of which one is enough', () => {
+  test('offers Basic or Bearer authentication, each sufficient alone', () => {
     expect(document.security).toEqual([{ accessToken: [] }, { bearerToken: [] }]);
     const { accessToken, bearerToken } = document.components.securitySchemes;
     expect([accessToken, bearerToken]).toMatchObject([
@@ -68,7 +68,7 @@ describe('the OpenAPI document', () => {
     ]);
   });
 
-  test('says of each operation what it is about, in words that it has', () => {
+  test('tags each operation with one of its tags', () => {
     const tags = operations.map(({ path, operation }) => [path, ...(operation as unknown as { tags: string[] }).tags]);
     expect(tags.filter((tag) => tag.length !== 2)).toEqual([]);
     expect([...new Set(tags.map(([, tag]) => tag))].sort()).toEqual(document.tags.map(({ name }: { name: string }) => name).sort());
@@ -103,20 +103,20 @@ describe('the OpenAPI document', () => {
     }
   });
 
-  test('tells that events come as a stream, and of which form', () => {
+  test('describes the events as a stream of LiveEvent', () => {
     const { 200: success } = document.paths['/v1/events'].get.responses;
     expect(success.content).toEqual({ 'text/event-stream': { schema: { $ref: '#/components/schemas/LiveEvent' } } });
     expect(document.components.schemas.LiveEvent.required).toEqual(['type']);
   });
 
-  test('tells that a batch may fail as a whole, or in each of its items', () => {
+  test('describes the failure of a batch as a whole and for each item', () => {
     const failed = (path: string) => document.paths[path].post.responses.default.content['application/json'].schema;
     const one = { $ref: '#/components/schemas/Error' };
     expect(failed('/v1/vhosts')).toEqual({ anyOf: [one, { type: 'array', items: one }] });
     expect(failed('/v1/vhosts/{vhost}/apps/{app}:startPush')).toEqual(one);
   });
 
-  test('names the headers of answers that show definitions, and of those that fail', () => {
+  test('names the headers of responses with definitions and of failures', () => {
     const telling = operations.flatMap(({ method, path, operation }) =>
       Object.entries(operation.responses as Record<string, { headers?: object }>)
         .filter(([, { headers = {} }]) => 'Millrace-Ineffective' in headers)

@@ -21,12 +21,12 @@ test('a refusal is logged with its reason and its code', () => {
   ]);
 });
 
-test('what failed has the reason that the client got beside the text of the contract', () => {
+test('a failure logs its reason in addition to the text of the contract', () => {
   const answer = { ...failure(new ApiError('STREAM_PULL_FAILED', 'rtsp://cam/1')), reason: 'connection refused' };
   expect(told('POST', answer)[0]?.message).toMatch(/^API request failed: Could not pull the stream.*; connection refused$/);
 });
 
-test('of a batch each reason is told once, and three at most', () => {
+test('a batch logs each reason once, and at most three', () => {
   const bad = ['a', 'b', 'c', 'd', 'd'].map((name) => batchFailure(new ApiError('VHOST_EXISTS', name)));
   expect(told('POST', batch([batchSuccess({}), ...bad]))[0]?.message).toBe(
     'API request partly refused: The virtual host already exists: [a]; The virtual host already exists: [b]; The virtual host already exists: [c]; 1 more',
@@ -34,7 +34,7 @@ test('of a batch each reason is told once, and three at most', () => {
   expect(told('POST', batch(bad))[0]?.message).toMatch(/^API request refused: /);
 });
 
-test('reads are told when they are refused, but not what is ordinary', () => {
+test('refused reads are logged, ordinary reads are not', () => {
   expect(told('GET', failure(new ApiError('HOST_NOT_ALLOWED', 'evil.example')))).toHaveLength(1);
   expect(told('POST', failure(new ApiError('TOKEN_READ_ONLY', 'panel', 'POST')), { reads: true })).toHaveLength(1);
   for (const code of ['STREAM_NOT_FOUND', 'AUTH_HEADER_REQUIRED', 'RANGE_OUTSIDE'] as const) {

@@ -3,7 +3,7 @@ import { ManualClock } from '../../test/fakes/manual-clock.ts';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
 import { WrongTokenLog } from './wrong-token-log.ts';
 
-test('names each address once, and counts what follows until the minute is over', () => {
+test('logs each address once, and its further attempts as a count every minute', () => {
   const logger = new RecordingLogger();
   const clock = new ManualClock();
   const log = new WrongTokenLog(logger, clock);

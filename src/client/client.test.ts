@@ -56,7 +56,7 @@ test('sends names, query, body and token, and opens the envelope', async () => {
   ]);
 });
 
-test('what has no envelope is given whole, and what has no response is nothing', async () => {
+test('a response without an envelope is returned whole, a response without content is undefined', async () => {
   const client = new MillraceClient({ url });
   answers(200, { status: 'ok' });
   const health = await client.get('/health');
@@ -69,7 +69,7 @@ test('what has no envelope is given whole, and what has no response is nothing',
   expect(nothing).toBeUndefined();
 });
 
-test('a batch of which everything succeeded gives what was made', async () => {
+test('a successful batch returns the created objects', async () => {
   answers(200, [ok({ name: 'a', type: 'live' }), ok({ name: 'b', type: 'live' })]);
   const made = await new MillraceClient({ url }).post('/v1/vhosts/{vhost}/apps', { path: { vhost: 'v' }, body: [] });
   expectTypeOf(made).toEqualTypeOf<components['schemas']['Application'][]>();
@@ -104,13 +104,13 @@ test.each([
   expect(error).toMatchObject({ name: 'MillraceError', status, message: `HTTP status ${status}`, reason: null, body });
 });
 
-test('tells what has no effect', async () => {
+test('returns the ineffective settings', async () => {
   answers(200, ok({}), { 'Millrace-Ineffective': 'providers.rtsp, publishers.webrtc.jitterBuffer' });
   const { ineffective } = await new MillraceClient({ url }).request('get', '/v1/vhosts/v');
   expect(ineffective).toEqual(['providers.rtsp', 'publishers.webrtc.jitterBuffer']);
 });
 
-test('a path in the address comes before those of the API', async () => {
+test('a path in the base URL precedes the paths of the API', async () => {
   answers(200, ok([]));
   await new MillraceClient({ url: `${url}/millrace/` }).get('/v1/vhosts');
   expect(asked?.url).toBe('/millrace/v1/vhosts');
@@ -121,7 +121,7 @@ test('an address without HTTP is refused', () => {
   expect(() => new MillraceClient({ url: '127.0.0.1:8081' })).toThrow(TypeError);
 });
 
-test('nobody who listens is another error, with its code', async () => {
+test('a refused connection is an UnreachableError with its code', async () => {
   const { port } = server.address() as AddressInfo;
   await new Promise((resolve) => server.close(resolve));
   const error = await new MillraceClient({ url: `http://127.0.0.1:${port}` }).get('/v1/vhosts').catch((reason: unknown) => reason);
@@ -138,7 +138,7 @@ test.each([
   await expect(new MillraceClient({ url, timeout: 60 }).get('/v1/vhosts')).rejects.toThrow(UnreachableError);
 });
 
-test('a connection that breaks is told of', async () => {
+test('a broken connection is an UnreachableError', async () => {
   answer = (response) => response.socket?.destroy();
   await expect(new MillraceClient({ url }).get('/v1/vhosts')).rejects.toThrow(UnreachableError);
 });
@@ -150,7 +150,7 @@ test('the signal of the caller ends a call with its own reason', async () => {
   await expect(new MillraceClient({ url }).get('/v1/vhosts', { signal: abort.signal })).rejects.toBe(reason);
 });
 
-test('what a call needs is required', () => {
+test('required parameters and bodies are checked by the types', () => {
   const client = new MillraceClient({ url });
   const calls = [
     // @ts-expect-error: there is no such path

@@ -16,7 +16,7 @@ test.each([
   ['a\r\nb', 'a%0D%0Ab'],
   ['...', '...'],
   ['a:b', 'a:b'],
-])('%j stands in a path as %s, and a URL leaves it so', (name, segment) => {
+])('%j is encoded in a path as %s, and URL keeps that unchanged', (name, segment) => {
   expect(pathWith('/v1/{stream}/x', { stream: name })).toBe(`/v1/${segment}/x`);
   expect(new URL(pathWith('/v1/{stream}/x', { stream: name }), 'http://h').pathname).toBe(`/v1/${segment}/x`);
 });

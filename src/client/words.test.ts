@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { ProviderKind, PublisherKind, SourceType } from '../core/kinds.ts';
 import { protocolName, VIEWER_KINDS, viewersOf } from './words.ts';
 
-test('protocols have the names that people write, whichever word of the API it is', () => {
+test('protocols have their usual names for each word of the API', () => {
   const words = ['Rtmp', 'rtmp', 'RtspPull', 'rtspPull', 'MPEGTS', 'mpegts', 'Ovt', 'WebRTC', 'webrtc', 'llhls', 'hlsv3', 'hls', 'SRT'];
   expect(words.map(protocolName).join(' ')).toBe('RTMP RTMP RTSP RTSP MPEG-TS MPEG-TS OVT WebRTC WebRTC LL-HLS HLS HLS SRT');
   expect(VIEWER_KINDS.map(protocolName)).toEqual(['WebRTC', 'LL-HLS', 'HLS', 'SRT']);
@@ -13,7 +13,7 @@ test('files, pushes, other servers and images are no viewers', () => {
   expect(viewersOf({})).toBe(0);
 });
 
-test('what is no protocol keeps its word, and every word of the server is one or the other', () => {
+test('an unknown word is returned unchanged, and every word of the server has a name', () => {
   const words = [...Object.values(SourceType), ...Object.values(ProviderKind), ...Object.values(PublisherKind)];
   expect(new Set(words.filter((word) => protocolName(word) === word))).toEqual(
     new Set(['WebRTC', 'SRT', 'File', 'Scheduled', 'Multiplex', 'file', 'scheduled', 'multiplex', 'push']),

@@ -107,7 +107,7 @@ describe('a work that two nodes would do', () => {
     expect([a.book.predecessorOf(WORK), b.book.predecessorOf('pull/other')]).toEqual([null, null]);
   });
 
-  it('stays with its node when Redis has lost its keys, or comes back without them', async () => {
+  it('stays with its node when Redis loses its keys or restarts empty', async () => {
     const a = open('a');
     await expect.poll(() => a.state(), PATIENCE).toBe('ours');
     const first = await redis.value(`millrace:{g}:lease:${WORK}`);
@@ -119,7 +119,7 @@ describe('a work that two nodes would do', () => {
     expect(a.state()).toBe('ours');
   });
 
-  it("is nobody's for long without Redis, unless it is to be kept", async () => {
+  it('is lost without Redis after the lease, unless it is to be kept', async () => {
     const [a, kept] = [open('a'), open('a', { group: 'kept', keepWithoutRedis: true })];
     await expect.poll(() => whose(a, kept), PATIENCE).toBe('11');
     await redis.stop();
@@ -150,7 +150,7 @@ describe('a work that two nodes would do', () => {
     await expect.poll(() => book.stateOf(WORK)).toBe('others');
   });
 
-  it('is free again when the node that had it does not want it any more', { timeout: 20_000 }, async () => {
+  it('is free when its node gives it up', { timeout: 20_000 }, async () => {
     const a = open('a');
     await expect.poll(() => a.state(), PATIENCE).toBe('ours');
     a.forget();

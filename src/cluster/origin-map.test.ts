@@ -33,7 +33,7 @@ function open(host: string, options: { name?: string; auth?: string; ovtPort?: n
 const refused = (port: number): string => `Redis at 127.0.0.1:${port} cannot be used: connect ECONNREFUSED 127.0.0.1:${port}`;
 
 describe('the origin map', () => {
-  it('has the streams of an origin for edges as long as they are there', async () => {
+  it('locates the streams of an origin for edges while they exist', async () => {
     const redis = await startRedis();
     const origin = open(redis.address, { name: 'a' });
     const edge = open(redis.address);
@@ -117,7 +117,7 @@ describe('the origin map', () => {
     expect(await redis.value('app/s')).toBeNull();
   });
 
-  it('forgets the streams of a server that is drained until it is not, and gives them to whoever waits', async () => {
+  it('withdraws the streams of a drained server in favour of a waiting server, and registers them again after the drain', async () => {
     const redis = await startRedis();
     const first = open(redis.address, { name: 'a' });
     first.map.add('app', 's');
@@ -137,7 +137,7 @@ describe('the origin map', () => {
     await expect.poll(() => redis.value('app/s')).toBe(OF_A);
   });
 
-  it('is only read by a server without a name, and by one that serves no edges', async () => {
+  it('is read-only for a server without a name or without edges', async () => {
     const redis = await startRedis();
     const edge = open(redis.address);
     const deaf = open(redis.address, { name: 'a', ovtPort: null });
@@ -146,7 +146,7 @@ describe('the origin map', () => {
     expect(deaf.logger.lines[0]?.message).toContain('OriginHostName has no effect');
   });
 
-  it.each(['file:///etc/passwd', 'nonsense', 'ovt://', `ovt://a/${'x'.repeat(3000)}`])('sends nobody to %s', async (address) => {
+  it.each(['file:///etc/passwd', 'nonsense', 'ovt://', `ovt://a/${'x'.repeat(3000)}`])('ignores the address %s', async (address) => {
     const redis = await startRedis();
     await redis.ask('SET', 'app/s', address);
     const { map, said } = open(redis.address);
@@ -175,7 +175,7 @@ describe('the origin map', () => {
     ]);
   });
 
-  it('tells of a Redis server that takes nothing, and has the stream when it takes something', async () => {
+  it('logs that Redis refuses writes, and registers the stream when it accepts them', async () => {
     const redis = await startRedis();
     await redis.ask('CONFIG', 'SET', 'maxmemory', '1');
     const { map, said } = open(redis.address, { name: 'a' });
@@ -206,7 +206,7 @@ describe('Redis', () => {
     expect(await map.locate('app', 's')).toBeNull();
   });
 
-  it('may be away, and has every stream again when it comes back empty', async () => {
+  it('may be down, and gets every stream again when it restarts empty', async () => {
     const redis = await startRedis();
     await redis.stop();
     const { map, logger, said } = open(redis.address, { name: 'a' });
@@ -234,7 +234,7 @@ describe('Redis', () => {
     expect(about.length).toBeLessThanOrEqual(5);
   });
 
-  it('may hang without anybody waiting for long', async () => {
+  it('may hang while each look-up is answered in time', async () => {
     const redis = await startRedis();
     const { map, logger, said } = open(redis.address);
     await said(`connected to Redis at ${redis.address}`);
@@ -251,7 +251,7 @@ describe('Redis', () => {
     expect(logger.lines.filter(({ message }) => message.includes('was lost')).length).toBe(1);
   });
 
-  it('is noticed to hang although nobody asks, and holds up no end', async () => {
+  it('is found to hang without look-ups, and does not delay a close', async () => {
     const redis = await startRedis();
     const { map, said } = open(redis.address, { name: 'a' });
     map.add('app', 's');

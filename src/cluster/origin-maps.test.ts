@@ -42,7 +42,7 @@ it('share the work of those virtual hosts that want it, until they are drained',
   expect([first.maps.figures.leases, second.maps.figures.leases]).toEqual([0, 1]);
 });
 
-it('put a server in the place of a dead one whose work it has taken over, for the stream of that work alone', async () => {
+it('replace a dead server by the one that took over its work, only for the stream of that work', async () => {
   const redis = await RedisServer.start();
   stops.push(async () => await redis.stop());
   for (const stream of ['s', 't']) await redis.ask('SET', `app/${stream}`, `ovt://dead:9000/app/${stream}`, 'EX', '100');
@@ -63,7 +63,7 @@ it('put a server in the place of a dead one whose work it has taken over, for th
   expect(maps.figures.registered).toBe(1);
 });
 
-it('tell by the health of the server and by metrics when Redis is away, and no more when it is back or not wanted', async () => {
+it('report an unreachable Redis by the health check and metrics until it returns or is no longer configured', async () => {
   const redis = await RedisServer.start();
   stops.push(async () => await redis.stop());
   const conditions = new Conditions();

@@ -38,7 +38,7 @@ test('a file declares keys by elements; only their hashes are left of them', () 
   expect(JSON.stringify(loaded)).not.toContain(KEY);
 });
 
-test('keys that are given in the clear have one salt, so that what a peer shows is hashed once', () => {
+test('keys given in plain text share a salt, so that a key of a peer is hashed once', () => {
   const publishKeys = ['one', 'two'].map((name) => ({ name, key: `${KEY}-${name}` }));
   const { typed } = readApplication({ name: 'app', type: 'live', publishKeys });
   const [one = '', two = ''] = typed.publishKeys?.map(({ hash = '' }) => hash) ?? [];

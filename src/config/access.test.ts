@@ -35,7 +35,7 @@ test.each<readonly [message: string, changes: object]>([
   expect(() => readVirtualHost({ name: 'v', admissionWebhooks: hooks })).toThrow(message);
 });
 
-test('a file with webhooks that nobody can be asked by is refused; with those that are off it is not', () => {
+test('a file with unusable webhooks is refused, and accepted when they are off', () => {
   const file = (url: string, publishers: string): string => `<Server version="8"><Name>s</Name><Type>origin</Type><IP>*</IP><Bind/>
     <VirtualHosts><VirtualHost><Name>v</Name><AdmissionWebhooks><ControlServerUrl>${url}</ControlServerUrl>
       <Enables><Publishers>${publishers}</Publishers></Enables></AdmissionWebhooks></VirtualHost></VirtualHosts></Server>`;
@@ -44,7 +44,7 @@ test('a file with webhooks that nobody can be asked by is refused; with those th
   expect(() => parseServerConfig(file('https://a/b', 'llhls'), 'Server.xml')).not.toThrow();
 });
 
-test('a file with such a policy is refused with the element and its line', () => {
+test('a file with an invalid policy is refused with the element and its line', () => {
   const file = (inner: string): string => `<Server version="8"><Name>s</Name><Type>origin</Type><IP>*</IP><Bind/>
     <VirtualHosts><VirtualHost><Name>v</Name><SignedPolicy>
       <PolicyQueryKeyName>policy</PolicyQueryKeyName><SignatureQueryKeyName>signature</SignatureQueryKeyName>

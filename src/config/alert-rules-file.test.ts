@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { parseAlertRules } from './alert-rules-file.ts';
 
-test('the rules of a file are those of the section', () => {
+test('the rules of a file equal those of the section', () => {
   const xml = '<?xml version="1.0"?><Rules><Ingress><MinBitrate>2M</MinBitrate><HasBFrames/></Ingress><InternalQueueCongestion/></Rules>';
   expect(parseAlertRules(xml, 'r.xml')).toMatchObject({
     ingress: { minBitrate: 2 * 1024 * 1024, hasBFrames: {} },

@@ -12,7 +12,7 @@ function bannerWith(change: (xml: string) => string = (xml) => xml, accessToken:
   return bannerOf(config, { version: '1.2.3', accessToken, tokenFile: 'state/access-token', ports: 'TCP 1935; UDP 9999' });
 }
 
-test('what the shipped configuration opens is what its application takes and serves', () => {
+test('lists the URLs and ports that the shipped configuration opens', () => {
   const banner = bannerWith();
   expect(banner.split('\n').map((line) => line.trim())).toEqual([
     'Millrace 1.2.3 is ready',
@@ -44,7 +44,7 @@ test('ports that the application does not use are not promised', () => {
   expect(banner).toContain('Publish  http://localhost:3333/app/<stream>?direction=whip');
 });
 
-test('where there are TLS ports only, they are what is told', () => {
+test('lists TLS URLs when there are TLS ports only', () => {
   const banner = bannerWith((xml) =>
     xml
       .replace(/<Port>\$\{env:OME_API_PORT:8081\}<\/Port>/, '<TLSPort>8082</TLSPort>')
@@ -60,7 +60,7 @@ test('where there are TLS ports only, they are what is told', () => {
   expect(banner).toContain('https://localhost/app/<stream>?direction=whip   (WebRTC: WHIP)');
 });
 
-test('who is not to read the token is told where it is', () => {
+test('names the file of the token when the token is not to be shown', () => {
   const banner = bannerWith(undefined, null);
   expect(banner).toContain('token: in state/access-token\n');
   expect(banner).not.toContain('secret');

@@ -102,7 +102,7 @@ test.each<[string, Parts, Parts, string[]]>([
   expect(sentences(before, after)).toEqual(told);
 });
 
-test('nothing but what is followed differs afterwards, and equal parts are the same objects', () => {
+test('only followed changes differ afterwards, and equal parts stay the same objects', () => {
   const running = config({ bind: '<Providers><RTMP><Port>1935</Port></RTMP></Providers>' });
   const next = config({
     bind: '<Providers><RTMP><Port>1936</Port></RTMP></Providers>',
@@ -116,7 +116,7 @@ test('nothing but what is followed differs afterwards, and equal parts are the s
   expect(followed(running, config({ bind: '<Providers><RTMP><Port>1935</Port></RTMP></Providers>' }))).toBe(running);
 });
 
-test('a sealed copy holds no secret, and tells all the same which has changed', () => {
+test('a sealed copy contains no secret, and still shows which secret changed', () => {
   const seal = (secret: string): string => `<${secret.length}>`;
   const app = (key: string) =>
     `<Application><Name>live</Name><Type>live</Type><PublishKeys><PublishKey><Name>anna</Name><Key>${key}</Key></PublishKey></PublishKeys></Application>`;

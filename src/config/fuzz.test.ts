@@ -68,7 +68,7 @@ describe('any input causes configuration errors only', () => {
     );
   });
 
-  test('what was echoed reads to the same again', () => {
+  test('an echoed application is read to the same application again', () => {
     const providers = fieldsOf(ApplicationSchema).find(({ key }) => key === 'publishers');
     fc.assert(
       fc.property(nearly(providers?.schema ?? ApplicationSchema), (publishers) => {

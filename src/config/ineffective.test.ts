@@ -45,7 +45,7 @@ test('the reference says the same of each element', () => {
   }
 });
 
-test('everything that is not built is told, and marked in the reference', () => {
+test('every unbuilt element is reported, and marked in the reference', () => {
   const { config } = loadServerConfig(CLUSTER);
   const { typed: application } = readApplication({
     name: 'app',
@@ -180,7 +180,7 @@ test.each<[string, object, string[]]>([
   expect(keysOf(members)).toEqual(keys);
 });
 
-test('an application with the defaults of the API is told of nothing, and elements are those of the file', () => {
+test('an application with the defaults of the API reports nothing, and elements are named as in a file', () => {
   const { typed } = readApplication(applicationDefaults({ name: 'app', type: 'live' }));
   expect(ineffectiveInApplication(typed)).toEqual([]);
   const { typed: other } = readApplication({

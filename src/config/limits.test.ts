@@ -7,7 +7,7 @@ function read(elements: string) {
 }
 
 describe('limits and proxies', () => {
-  it('are there without being written, and nobody is trusted', () => {
+  it('have default values, and no proxy is trusted', () => {
     const { limits, trustedProxies } = read('');
     expect(limits).toEqual({
       perAddress: { publishers: 256, viewers: 5000, signalling: 256, keyTrials: 20 },

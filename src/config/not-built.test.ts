@@ -4,7 +4,7 @@ import { unprotected } from './not-built.ts';
 
 const CLUSTER = new URL('../../test/fixtures/config/cluster-origin.xml', import.meta.url).pathname;
 
-test('limits of viewers are refused where nobody counts them, and taken where somebody does', () => {
+test('a viewer limit is refused for publishers that cannot count viewers, and accepted for others', () => {
   const limit = { maxConnection: 3 };
   const uncounted = { llhls: limit, hls: limit, file: limit, thumbnail: limit, rtmpPush: limit, srtPush: limit, mPEGTSPush: limit };
   const counted = { webrtc: limit, srt: limit, ovt: limit };

@@ -22,7 +22,7 @@ test('ways that stay open beside protected ways are reported', () => {
   expect(said({ providers: 'rtmp,srt', publishers: 'webrtc,llhls,hls' }, { llhls: {}, hls: {}, webrtc: {} })).toEqual([]);
 });
 
-test('keys protect all ways but those where nobody can show one', () => {
+test('keys protect all protocols except those that cannot carry a key', () => {
   const saidOf = (lists: object, signed: object = {}): string[] => {
     const providers = { rtmp: {}, srt: {}, mpegts: {} };
     const application = { name: 'app', type: 'live', providers, publishers: { llhls: {}, hls: {}, ovt: {} }, ...lists };
@@ -47,7 +47,7 @@ test('a way that a control server decides about is not open', () => {
   ]);
 });
 
-test('where a direction has no protection at all nothing is told of it', () => {
+test('a direction without any protection is not reported', () => {
   expect(said({})).toEqual([]);
   expect(said({ providers: 'rtmp,srt' })).toEqual([]);
   expect(openWaysIn(loadServerConfig(CLUSTER).config).every((sentence) => sentence.includes('leaves open to everybody'))).toBe(true);

@@ -5,12 +5,12 @@ import { configReference, idleReference } from '../../scripts/generate-config-re
 import { fieldsOf } from './field-plan.ts';
 import { ServerSchema } from './index.ts';
 
-test('docs/reference/configuration.md is what the schemas say', () => {
+test('docs/reference/configuration.md matches the schemas', () => {
   const page = readFileSync(new URL('../../docs/reference/configuration.md', import.meta.url), 'utf8');
   expect(page, 'run: node scripts/generate-config-reference.ts').toBe(configReference());
 });
 
-test('docs/reference/no-effect.md is what the schemas say', () => {
+test('docs/reference/no-effect.md matches the schemas', () => {
   const page = readFileSync(new URL('../../docs/reference/no-effect.md', import.meta.url), 'utf8');
   expect(page, 'run: node scripts/generate-config-reference.ts').toBe(idleReference());
 });

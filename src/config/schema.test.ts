@@ -305,7 +305,7 @@ describe('echoes', () => {
     ['hlsChunklistPathDepth', 'hLSChunklistPathDepth', '0', 0],
     ['hLSChunklistPathDepth', 'hLSChunklistPathDepth', 2, 2],
     ['webrtcAutoAbr', 'webRtcAutoAbr', 'false', false],
-  ])('%s is echoed under the key received, as what it is', (given, key, value, expected) => {
+  ])('%s is echoed under the received key with its type', (given, key, value, expected) => {
     const { typed, echo } = readOutputProfile({
       name: 'p',
       outputStreamName: 'o',
@@ -325,7 +325,7 @@ describe('echoes', () => {
     expect(made?.rendition_templates[0]?.video_template?.max_height).toBe(720);
   });
 
-  test('one member under two spellings is refused', () => {
+  test('two spellings of one member are refused', () => {
     expect(messageOf(() => application({ publishers: { llhls: { dVR: {}, dvr: {} } } }))).toBe(
       'application.publishers.llhls.dVR is given twice, the second time as dvr',
     );

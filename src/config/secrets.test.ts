@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { secretsOf } from './secrets.ts';
 
-test('what lets somebody in, by itself too where a URL has it', () => {
+test('finds keys, passwords and tokens, and separately those inside URLs', () => {
   expect(
     secretsOf({
       name: 'app',

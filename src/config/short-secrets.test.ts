@@ -16,7 +16,7 @@ function load(token: string, further: string): string[] {
   return shortSecretsIn(config);
 }
 
-test('short secrets are told by their elements and nothing else is taken for one', () => {
+test('short secrets are reported by their elements, and no other value is', () => {
   expect(shortSecretsIn(loadServerConfig(defaultServerFile).config)).toEqual([]);
   expect(load('', '')).toEqual([]);
   expect(load('tokens', 'boards')).toEqual([]);
@@ -26,7 +26,7 @@ test('short secrets are told by their elements and nothing else is taken for one
   ]);
 });
 
-test('those of virtual hosts and applications are reported with their owner', () => {
+test('short secrets of virtual hosts and applications are reported with their owner', () => {
   const signedPolicy = { policyQueryKeyName: 'p', signatureQueryKeyName: 's', secretKey: '12345' };
   const admissionWebhooks = { controlServerUrl: 'http://c.test/', secretKey: '' };
   const { typed: host } = readVirtualHost({ name: 'v', signedPolicy, admissionWebhooks });

@@ -16,7 +16,7 @@ function fault(standIn: object): string {
   return 'no fault';
 }
 
-test('a file declares stand-ins by elements, the API by a list; what is left out has a default', () => {
+test('a file declares stand-ins by elements, the API by a list; omitted members have defaults', () => {
   const entries = `<StandIn><Url>file:///slate.mp4</Url><MediaRootDir>media</MediaRootDir></StandIn>
     <StandIn><Url>stream://default/app/backup</Url><StreamName>tv*</StreamName><AfterMs>0</AfterMs><KeepMs>60000</KeepMs></StandIn>`;
   const xml = `<Server version="8"><Name>s</Name><Type>origin</Type><IP>*</IP><Bind/><VirtualHosts><VirtualHost><Name>v</Name><Applications>

@@ -17,7 +17,7 @@ describe('a history', () => {
     expect([history.last('in'), history.last('out'), history.knows('out')]).toEqual([10, null, true]);
   });
 
-  test('takes what was before, as far as it has room and it is older', () => {
+  test('prepends earlier samples as far as it has room', () => {
     const history = new History(['in', 'cpu'], 4);
     history.add(9000, { in: 9, cpu: 1 });
     history.prepend([5000, 6000, 7000, 8000, 9000, 10_000].map((at) => ({ at, values: { in: at / 1000 } })));
@@ -53,7 +53,7 @@ describe('a quantile of a histogram', () => {
   const text = (counts: readonly number[]) => ['0.01', '0.1', '+Inf'].map((le, n) => `d_bucket{le="${le}"} ${counts[n]}`).join('\n');
   const at = (counts: readonly number[]) => bucketsOf(readMetrics(text(counts)), 'd');
 
-  test('is of what came since, between the bounds', () => {
+  test('covers the samples since the last look, interpolated between the bounds', () => {
     expect(quantileSince(at([1000, 1000, 1000]), at([900, 900, 900]), 0.99)).toBeCloseTo(0.0099);
     expect(quantileSince(at([100, 200, 200]), at([100, 100, 100]), 0.5)).toBeCloseTo(0.055);
     expect(quantileSince(at([0, 0, 5]), at([0, 0, 0]), 0.99)).toBe(0.1);
@@ -73,7 +73,7 @@ describe('notes', () => {
     value,
   });
 
-  test('tell what has grown since the last look, and nothing of the time before', () => {
+  test('report growth since the last look, and nothing at the first look', () => {
     const notes = new NoteBook();
     notes.take(1, [refused(5)], []);
     expect(notes.all).toEqual([]);
@@ -94,7 +94,7 @@ describe('notes', () => {
     ]);
   });
 
-  test('take refusals from events while the server tells them, and not twice', () => {
+  test('take refusals from events while the server sends events, and count them once', () => {
     const notes = new NoteBook();
     notes.take(1, [refused(1)], [], true);
     notes.take(2, [refused(2)], [], true);
@@ -134,7 +134,7 @@ describe('addresses of pages', () => {
     }
   });
 
-  test('that nobody knows are the overview', () => {
+  test('without a known page show the overview', () => {
     for (const hash of ['', '#', '#/nope', '#/streams/a', '#/streams/%ff/b/c/d']) {
       expect(['overview', 'stream']).toContain(pageAt(hash).page);
     }

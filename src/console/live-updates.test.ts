@@ -34,7 +34,7 @@ test('without events everything is looked at every two seconds, and nothing whil
   expect(vi.getTimerCount()).toBe(0);
 });
 
-test('while the server tells, names are looked at when something changes, once for what comes together, and now and then', () => {
+test('while events arrive, the names are read once per burst of changes, and every minute', () => {
   const clock = new LiveClock();
   clock.isTold = true;
   const { calls } = followed(clock);

@@ -11,7 +11,7 @@ const refused = (second: number): LiveEvent => ({
   ...{ direction: 'incoming', protocol: 'rtmp', reason: 'no-application', detail: 'there is none', count: 1 },
 });
 
-test('what is said again and again is one note, the newest first, and hides no other', () => {
+test('a repeated failure is one note, newest first, and hides no other note', () => {
   const notes = new NoteBook();
   for (let second = 10; second < 15; second += 1) notes.hear(failed(second));
   notes.hear(refused(20));
@@ -22,7 +22,7 @@ test('what is said again and again is one note, the newest first, and hides no o
   ]);
 });
 
-test('conditions come and go, and what has come back is new again', () => {
+test('conditions appear and resolve, and a returning condition is a new note', () => {
   const notes = new NoteBook();
   notes.take(1000, [], ['the disk is full']);
   notes.take(2000, [], ['the disk is full']);

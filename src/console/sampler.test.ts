@@ -48,7 +48,7 @@ test('figures from before the console was opened are in its charts', async () =>
   ]);
 });
 
-test('a server that does not tell it is one whose charts begin now', async () => {
+test('charts of a server without kept samples start now', async () => {
   const answers = {
     '/v1/stats/current': { totalBytesIn: 1, totalBytesOut: 2, connections: {} },
     '/metrics': '',
@@ -61,7 +61,7 @@ test('a server that does not tell it is one whose charts begin now', async () =>
   expect([sampler.isAnswering, sampler.history.knows('memory')]).toEqual([true, false]);
 });
 
-test('rates are those of ten seconds, in which bursts of segments lie, and begin anew with the counters of the server', async () => {
+test('rates cover ten seconds with their bursts of segments, and restart with the counters of the server', async () => {
   vi.useFakeTimers({ toFake: ['Date'], now: 0 });
   onTestFinished(() => void vi.useRealTimers());
   const statistics = { totalBytesIn: 0, totalBytesOut: 0, connections: {} };

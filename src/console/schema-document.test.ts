@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { beginningOf, fieldMeant, patchOf } from './schema-document.ts';
 
-describe('what a PATCH has to say', () => {
+describe('the contents of a PATCH', () => {
   test.each([
     [{ a: 1 }, { a: 1 }, undefined],
     [{ a: 1, b: { c: 1, d: 2 } }, { a: 1, b: { c: 3, d: 2 } }, { b: { c: 3 } }],
@@ -29,7 +29,7 @@ describe('the field that a refusal is about', () => {
   ])('%s', (message, path) => expect(fieldMeant(message, value)).toBe(path));
 });
 
-test('a field begins with what must be in it', () => {
+test('a new member starts with its required members', () => {
   const schema = {
     type: 'object',
     required: ['name', 'list', 'kind', 'count', 'on'],

@@ -13,7 +13,7 @@ function columns({ history }: StreamSamples): (number | null)[][] {
   return history.names.map((name) => history.column(name));
 }
 
-test('rates are those of the last ten seconds, and begin anew with another stream of the name', () => {
+test('rates cover the last ten seconds, and restart with a new stream of the same name', () => {
   const samples = new StreamSamples();
   const look = (second: number, bytesIn: number, bytesOut: number): void =>
     samples.add(NOW + second * 1000, INFORMATION, { totalBytesIn: bytesIn, totalBytesOut: bytesOut }, 3);
@@ -30,7 +30,7 @@ test('rates are those of the last ten seconds, and begin anew with another strea
   expect(columns(samples)).toEqual([...rates, ...[25, 50, 3].map((value) => Array(6).fill(value))]);
 });
 
-test('what the server kept comes before the first look, and a server that keeps nothing is no fault', async () => {
+test('samples kept by the server precede the first look, and a server without them is accepted', async () => {
   const samples = new StreamSamples();
   samples.add(NOW, INFORMATION, { totalBytesIn: 0, totalBytesOut: 0 }, 1);
   const refuse = { get: async () => Promise.reject(new Error('404')) } as unknown as MillraceClient;

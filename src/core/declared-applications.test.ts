@@ -92,7 +92,7 @@ test('objects of the API stay, and the file yields to them', async () => {
   await orchestrator.createApplication('made', app('more'));
 });
 
-test('applications made from a template stay with it, and begin anew with another one', async () => {
+test('applications made from a template keep running with it, and restart when the template changes', async () => {
   const template = app('*');
   declare(host('a', [template]));
   orchestrator.applicationOnDemand('a', 'dynamic');

@@ -28,7 +28,7 @@ test('is of the first video and the first audio that can be served', () => {
   expect(chosen([dataTrack(7)])).toBeNull();
 });
 
-test('what every player takes goes before what only some take, which is still better than nothing', () => {
+test('common codecs are preferred, and other codecs are used when there are no common ones', () => {
   const isCommon: DefaultChoice['isCommon'] = ({ codec }) => codec === 'H264' || codec === 'AAC';
   expect(chosen([OPUS, AV1, VIDEO, AAC], { isCommon })).toEqual(['default: hd aac']);
   expect(chosen([OPUS, AV1], { isCommon })).toEqual(['default: av1 opus']);

@@ -54,7 +54,7 @@ function bufferOf(options: { delayMs?: number; maxBytes?: number; onPacket?: (pa
 }
 
 describe('a delay buffer', () => {
-  test('hands each packet on when its time has come, with when it came, and tells of the end of each turn', () => {
+  test('releases each packet after the delay with its arrival time, and signals the end of each turn', () => {
     const { buffer, clock, seen, arrivals } = bufferOf();
     const [first, second] = frames(2) as [Packet, Packet];
     const from = clock.now();
@@ -94,7 +94,7 @@ describe('a delay buffer', () => {
     expect(seen.filter((entry) => entry !== 'released')).toEqual(packets);
   });
 
-  test('full, it drops what comes, and video up to a keyframe that has room', () => {
+  test('when full drops new packets, and video up to a keyframe that has room', () => {
     const packets = frames(90);
     const sound = audioPackets(AUDIO, 0.03)[0] as Packet;
     const size = packets.slice(0, 40).reduce((sum, { data }) => sum + data.length, 0);
@@ -112,7 +112,7 @@ describe('a delay buffer', () => {
     expect(logger.matching('the delay buffer of the stream is full: packets are dropped (DelayBufferTimeMs)')).toHaveLength(1);
   });
 
-  test('is over when what it calls throws', () => {
+  test('closes when a callback throws', () => {
     const fault = new Error('no');
     const { buffer, clock, seen, faults } = bufferOf({
       onPacket: () => {
@@ -151,7 +151,7 @@ describe('the rest of a delay buffer', () => {
     return { ...made, packets };
   };
 
-  test('goes on in turns, in order, and is told to be out', () => {
+  test('is released in turns and in order, then reported as done', () => {
     const { buffer, seen, packets } = filled(700);
     let isOut = false;
     const settles = buffer.settle(() => {
@@ -182,7 +182,7 @@ describe('the rest of a delay buffer', () => {
     expect(buffer.settle(() => expect.unreachable())).toBe(false);
   });
 
-  test('is out at once when somebody cannot wait, and dropped when nobody may see it', () => {
+  test('is released at once by a flush, and dropped by a close', () => {
     for (const end of ['flush', 'close'] as const) {
       const { buffer, seen } = filled(700);
       const done = vi.fn();
@@ -195,7 +195,7 @@ describe('the rest of a delay buffer', () => {
     }
   });
 
-  test('is over when what it calls throws', () => {
+  test('closes when a callback throws', () => {
     let count = 0;
     const { buffer, seen, faults } = filled(700, {
       onPacket: () => {

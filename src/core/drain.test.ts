@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { Drain } from './drain.ts';
 
-it('tells of changes, and of nothing else', () => {
+it('notifies its followers of changes only', () => {
   const drain = new Drain();
   const told: boolean[] = [];
   drain.follow((active) => told.push(active));

@@ -46,7 +46,7 @@ it('needs packets when the stream does, and any of them while it is shut', () =>
   expect(gate.neededAt).toBe(5);
 });
 
-it('keeps some seconds of sound, and a burst behind a keyframe, and nothing of what is more', () => {
+it('holds some seconds of audio, a burst after a keyframe, and nothing beyond its limit', () => {
   const { pushed, gate } = setUp();
   gate.setTracks([videoTrack(), audioTrack()]);
   gate.shut();
@@ -63,7 +63,7 @@ it('keeps some seconds of sound, and a burst behind a keyframe, and nothing of w
   expect(pushed).toEqual([]);
 });
 
-it('keeps no more bytes than some seconds have', () => {
+it('holds at most the bytes of some seconds', () => {
   const { pushed, gate } = setUp();
   gate.setTracks([videoTrack(), audioTrack()]);
   gate.shut();

@@ -106,7 +106,7 @@ it('ends splices that return by themselves, each by its own id, and no others', 
   expect(packets.slice(4).map(({ data }) => parseSplice(data))).toEqual([expect.objectContaining({ id: 1, type: 'in' })]);
 });
 
-it('lets a cue replace the one before it, and forgets what a source began that is gone', () => {
+it('replaces a cue by the next cue, and forgets breaks of a source that is gone', () => {
   carry(cue('out', 5000));
   carry(cue('out', 9000));
   carry(cue('cont'));
@@ -127,7 +127,7 @@ it('ends a break of the API though the source is another one by then', () => {
   expect(packets.slice(1).map(({ data }) => parseCue(data).type)).toEqual(['in']);
 });
 
-it('sends both ends of an urgent break past what is delayed, and of others neither', () => {
+it('sends both ends of an urgent break before delayed events, and neither end of other breaks', () => {
   const urgently = { target: 'all', at: null, ...splice(1, true) } as const;
   expect(injector.admits(urgently)).toBe(true);
   injector.carry(urgently, true);
@@ -137,7 +137,7 @@ it('sends both ends of an urgent break past what is delayed, and of others neith
   expect(told).toEqual(['1 out true', '2 out false', '1 in true', '2 in false']);
 });
 
-it('leaves the end of a break to whoever sent it and says so', () => {
+it('leaves the end of a settled break to its sender', () => {
   carry({ ...cue('out', 5000), settled: true });
   expect(injector.waits).toBe(false);
 });
@@ -148,7 +148,7 @@ it('remembers no more than 16 breaks', () => {
   expect(packets).toHaveLength(40 + 16);
 });
 
-it('refuses floods, what is too large, and what comes before media, and counts them', () => {
+it('refuses and counts floods, oversized events, and events before media', () => {
   const event: SourceEvent = { format: 'id3v2', target: 'all', data: Buffer.from('ID3'), at: null };
   expect(Array.from({ length: 150 }, () => injector.admits(event)).filter(Boolean)).toHaveLength(100);
   clock.advance(1000);
@@ -175,7 +175,7 @@ it('waits for no keyframe that is more than ten seconds away', () => {
   expect(packets[1]?.pts).toBe(29_500);
 });
 
-it('takes a keyframe that is off by a little for the one that is meant', () => {
+it('uses a keyframe slightly off the requested time', () => {
   // 9.5 + 2 is 11.5: the end of the media and a little less or more.
   keyframes = { keyframeAt: 9.5, keyframeSeconds: 2 };
   for (const seconds of [11.49, 11.515, 11.53]) {
@@ -185,7 +185,7 @@ it('takes a keyframe that is off by a little for the one that is meant', () => {
   expect(packets.map(({ pts }) => pts)).toEqual([13_500, 13_500, 15_500]);
 });
 
-it('tells at once that a break goes on', () => {
+it('sends a continuing break at once', () => {
   carry(cue('cont'));
   expect(packets[0]?.pts).toBe(10_000);
 });

@@ -25,7 +25,7 @@ describe('a frame rate', () => {
     expect(measured(fps, announced)).toBeCloseTo(expected, 3);
   });
 
-  it('is what was announced as long as there are no two frames', () => {
+  it('is the announced rate until there are two frames', () => {
     expect(measured(25, 30, 0)).toBe(30);
     expect(measured(25, 30, 1)).toBe(30);
   });

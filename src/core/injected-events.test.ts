@@ -74,7 +74,7 @@ function feed(ingest: IngestStream, first: number, end: number): void {
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 const order = (packets: readonly Packet[]): string => packets.map(({ event }) => (event === undefined ? '.' : event.format[0])).join('');
 
-it('puts an event behind the packets that wait, and an urgent one before them', async () => {
+it('places an event after the waiting packets, and an urgent event before them', async () => {
   const { ingest, stream, packets } = setUp();
   feed(ingest, 0, 31);
   await settled();
@@ -97,7 +97,7 @@ it('hands an urgent event on at once, though no packet comes behind it', async (
   expect(turns.slice(before)).toEqual(['end of turn']);
 });
 
-it('delays events with the packets, but for urgent ones, which get the time of what viewers have', async () => {
+it('delays events with the packets, except for urgent events, which get the time of the viewers', async () => {
   const { clock, ingest, stream, packets } = setUp({ delayMs: 1000 });
   const pass = async (ms: number): Promise<void> => {
     clock.advance(ms);
@@ -158,7 +158,7 @@ it('puts SEI into the next frame, or keyframe, before its slices, and passes it 
   expect(unitsOf(withSei[0]).map((unit) => (unit[0] ?? 0) & 0x1f)).toEqual([6, 1]);
 });
 
-it('ends breaks of the API, and none of the source before, when another source goes on', async () => {
+it('ends breaks of the API, and no break of the previous source, when another source continues', async () => {
   const { ingest, stream, packets } = setUp();
   const out = (id: number) => buildSpliceInsert({ id, type: 'out', time: 0, duration: 90_000, autoReturn: true });
   feed(ingest, 0, 31);
@@ -221,7 +221,7 @@ function unitsOf(packet: Packet | undefined): Uint8Array[] {
   return units;
 }
 
-it('takes no event for media: what comes in a pause says nothing of the clock of the source', async () => {
+it('an event during a pause does not change the clock of the source', async () => {
   const { clock, ingest, stream } = setUp();
   feed(ingest, 0, 31);
   await settled();

@@ -49,7 +49,7 @@ it('does not take the media before the loss of its connection again, and continu
   expect(packets[30]?.dts).toBeGreaterThan(last);
 });
 
-it('continues with another server that numbers, whatever its times are', () => {
+it('continues with another numbering server, at any timestamps', () => {
   const { router, packets, play } = setUp();
   play(5000, MARK);
   router.changeSource();

@@ -38,7 +38,7 @@ describe('MediaRouter', () => {
     expect(router.counters.discarded).toBe(20);
   });
 
-  it('believes two distances rather than the frame rate the source told', () => {
+  it('trusts two measured distances more than the announced frame rate', () => {
     const { router, packets } = routerWithOutput();
     router.setTracks([videoTrack({ framerateConf: 30 })]);
     for (let index = 0; index < 5; index += 1) router.push({ ...videoPacket(0), dts: index * 1000, pts: index * 1000 });
@@ -123,7 +123,7 @@ describe('MediaRouter', () => {
     expect(packets[30]?.dts).toBe(90_000);
   });
 
-  it('tells the size that the frames grow to from the beginning, and what is larger as it is', () => {
+  it('announces the full size of growing frames from the start, and a larger frame at its own size', () => {
     const { router, packets, announcements } = routerWithOutput();
     const fullSize = { width: 320, height: 180 };
     router.setTracks([videoTrack({ config: AVCC.baseline180, fullSize: { width: 640, height: 360 } })]);
@@ -134,7 +134,7 @@ describe('MediaRouter', () => {
     expect(packets.at(-1)?.track).toMatchObject({ width: 640, height: 360 });
   });
 
-  it('goes on with the other tracks when the parameters of one cannot be read', () => {
+  it('continues with the other tracks when the parameters of a track are unreadable', () => {
     const { router, packets, announcements } = routerWithOutput();
     const fault = router.setTracks([videoTrack({ config: UNREADABLE }), audioTrack()]);
     expect(announcements.at(-1)).toMatchObject([{ id: 1, type: 'audio' }, { type: 'data' }]);
@@ -201,7 +201,7 @@ describe('MediaRouter', () => {
     expect(router.counters).toMatchObject({ malformed: 2, firstFault: expect.stringMatching(/^[A-Z0-9_]+: .*9/) as string });
   });
 
-  it('never throws and never goes back, whatever is pushed', () => {
+  it('never throws and never decreases timestamps, for arbitrary packets', () => {
     const packet = fc.record({
       trackId: fc.integer({ min: 0, max: 3 }),
       pts: fc.integer(),

@@ -141,7 +141,7 @@ describe('Orchestrator', () => {
     orchestrator.openIngest(target, request('c'));
   });
 
-  it('takes no publisher while it is drained, keeps those who are there, and counts them', async () => {
+  it('refuses publishers while it is drained, and keeps and counts existing ones', async () => {
     const { orchestrator, drain } = setUp();
     await orchestrator.createVirtualHost(vhostDefinition('v', ['*']), [
       appDefinition('app', { providers: { rtmp: {}, ovt: {}, multiplex: {} } }),
@@ -171,7 +171,7 @@ describe('Orchestrator', () => {
     expect([drain.active, presenceIn(orchestrator).publishers]).toEqual([true, 1]);
   });
 
-  it('holds a provider to its own limit, whoever else publishes, and lets a stream be replaced', async () => {
+  it('applies the limit of each provider separately, and lets a stream be replaced', async () => {
     const { orchestrator } = setUp();
     const providers = { rtmp: { maxConnection: 2, blockDuplicateStreamName: false }, srt: {}, ovt: { maxConnection: 1 } };
     await orchestrator.createVirtualHost(vhostDefinition('v', ['*']), [appDefinition('app', { providers }), appDefinition('other')]);
@@ -233,7 +233,7 @@ describe('Orchestrator', () => {
     expect(output?.startedAt).toBe(publishedAt);
   });
 
-  it('tells a source of each viewer that comes and of all others who need packets, until it has ended', async () => {
+  it('notifies a source of each viewer and other consumer, until the source has ended', async () => {
     const { orchestrator } = setUp();
     await orchestrator.createVirtualHost(vhostDefinition('v', ['*']), [appDefinition('app')]);
     let told = 0;
@@ -269,7 +269,7 @@ describe('Orchestrator', () => {
     expect(asked).toEqual(['stop', 'go on', 'stop', 'go on']);
   });
 
-  it('tells once of a track that cannot be read, and lists no stream of which nothing can', async () => {
+  it('logs an unreadable track once, and lists no stream without a readable track', async () => {
     const { orchestrator, logger } = setUp();
     await orchestrator.createVirtualHost(vhostDefinition('v', ['*']), [appDefinition('app')]);
     const ingest = orchestrator.openIngest({ host: 'x', app: 'app' }, request('s'));
@@ -331,7 +331,7 @@ describe('Orchestrator', () => {
     }
   });
 
-  it('lets a newcomer take over when duplicates are not blocked', async () => {
+  it('lets a new publisher take over when duplicates are not blocked', async () => {
     const { orchestrator } = setUp();
     await orchestrator.createVirtualHost(vhostDefinition('v', ['*']), [
       appDefinition('app', { providers: { rtmp: { blockDuplicateStreamName: false } } }),
@@ -343,7 +343,7 @@ describe('Orchestrator', () => {
     expect(second.closed).toBe(false);
   });
 
-  it('restarts an application on replacement: streams end and the connection is told', async () => {
+  it('restarts an application on replacement: its streams end with a reason', async () => {
     const { orchestrator, saved } = setUp();
     await orchestrator.createVirtualHost(vhostDefinition('v', ['*']), [appDefinition('a'), appDefinition('b')]);
     const closes: CloseReason[] = [];
@@ -442,7 +442,7 @@ describe('Orchestrator', () => {
     expect([...(vhost?.applications.keys() ?? [])]).toEqual(['app']);
   });
 
-  it('makes no more applications of a template than there is room for', () => {
+  it('limits the applications made from a template', () => {
     const { orchestrator } = setUp();
     orchestrator.restore(vhostDefinition('v', ['*']), [appDefinition('*')], { readOnly: true });
     const made = Array.from({ length: 300 }, (_, index) => orchestrator.applicationOnDemand('v', `made${index}`));

@@ -55,7 +55,7 @@ describe('an origin', () => {
     expect(urlsOf({ location: '/app/', pass: pass('h/') }, { stream: 'a b#c@d', query: '' })).toEqual(['rtsp://h/a%20b%23c%40d']);
   });
 
-  it('is the first one that matches', () => {
+  it('is the first match in the list', () => {
     const two = [
       { location: '/app/s', pass: pass('first/') },
       { location: '/app/', pass: pass('second/') },

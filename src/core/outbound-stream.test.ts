@@ -53,7 +53,7 @@ function attach(stream: OutboundStream, served: PublisherStream): void {
 const frames = (rate: number, gop: number, seconds: number, from = 0) => constantFrames({ rate, gop, seconds, from });
 
 describe('OutboundStream', () => {
-  it('tells what its publishers warn of', () => {
+  it('collects the warnings of its publishers', () => {
     const { stream, served } = setUp([HIGH]);
     expect(stream.warnings).toEqual([]);
     Object.assign(served, { warnings: ['no audio'] });
@@ -129,7 +129,7 @@ describe('OutboundStream', () => {
     },
   );
 
-  it('is as urgent as for the most urgent of its publishers, and real time for those who do not say', () => {
+  it('has the urgency of its most urgent publisher, and real time for publishers without one', () => {
     const { stream } = setUp([AUDIO]);
     expect(stream.urgency).toBe(Urgency.REAL_TIME);
     const { stream: lonely, served } = setUp([AUDIO], Urgency.NONE);
@@ -145,7 +145,7 @@ describe('OutboundStream', () => {
     expect(lonely.urgency).toBe(Urgency.LOW_LATENCY);
   });
 
-  it('needs packets when the first of its publishers does that cannot wait for a bundle', () => {
+  it('needs packets at the earliest time of its publishers that cannot wait for a batch', () => {
     const { stream } = setUp([AUDIO], Urgency.NONE);
     expect(stream.neededAt).toBe(Number.POSITIVE_INFINITY);
     const silent = { onTracks: () => undefined, onPacket: () => undefined, close: () => undefined };
@@ -158,7 +158,7 @@ describe('OutboundStream', () => {
     expect(stream.neededAt).toBe(Number.NEGATIVE_INFINITY);
   });
 
-  it('hands over what was pushed before it tells that tracks have changed', () => {
+  it('passes queued packets on before it announces changed tracks', () => {
     const { stream, events } = setUp([HIGH]);
     const [packet] = videoPackets(HIGH, frames(30, 30, 1));
     if (packet === undefined) throw new Error('no packet');

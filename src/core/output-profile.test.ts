@@ -46,7 +46,7 @@ describe('an image that the source has already', () => {
     expect(kindOf(encode)).toBe(kind);
   });
 
-  it('is no image where it is video, whatever the rule asks for', () => {
+  it('is encoded when the source is video, whatever the bypass rule', () => {
     expect(kindOf({ width: 1280, bypassIfMatch: { width: 'eq' } }, VIDEO)).toBe('image');
   });
 

@@ -85,7 +85,7 @@ function send(ingest: IngestStream, from = 0): void {
 }
 
 describe('streams of an application with overlays', () => {
-  test('wait for the map, which is read anew for each', async () => {
+  test('wait for the map, which is read again for each stream', async () => {
     const { publish, read, transcoder, images, resolve, again } = start([profile('p', '${OriginStreamName}')]);
     send(publish('one'));
     await settle();
@@ -101,7 +101,7 @@ describe('streams of an application with overlays', () => {
     expect([read.length, images().slice(2)]).toEqual([2, [[360], [720]]]);
   });
 
-  test('get the images of their names and those of their encodes, and no other', async () => {
+  test('get the images for their name and their encodes, and no others', async () => {
     const { publish, images, resolve } = start([profile('p', '${OriginStreamName}'), profile('q', '${OriginStreamName}_two')]);
     send(publish('s'));
     await resolve([
@@ -117,7 +117,7 @@ describe('streams of an application with overlays', () => {
     ]);
   });
 
-  test('hear what nothing can be laid over', async () => {
+  test('log that no overlay applies to a bypassed video', async () => {
     const { publish, logger, resolve } = start([profile('p', '${OriginStreamName}')]);
     send(publish('s'));
     await resolve([everywhere(logo('a'))]);

@@ -136,7 +136,7 @@ describe('the images of a map', () => {
     ]);
   });
 
-  it('lie in folders that may be read from', async () => {
+  it('must lie in the allowed folders', async () => {
     const allowed = [join(folder, 'maps')];
     for (const url of ['../secret/logo.png', 'link.png', 'file:///etc/passwd']) {
       const { images, lines } = await read(url, allowed);

@@ -28,7 +28,7 @@ describe('PacketHold', () => {
     expect(hold.size).toBe(0);
   });
 
-  it('is full after five seconds of media, whatever the gaps', () => {
+  it('is full after five seconds of media, not counting gaps', () => {
     const hold = new PacketHold();
     for (const packet of video(4.9)) hold.push(packet);
     expect(hold.full).toBe(false);
@@ -54,7 +54,7 @@ describe('PacketHold', () => {
     expect(large.full).toBe(false);
   });
 
-  it('begins anew when it is empty or cleared', () => {
+  it('starts again when it is empty or cleared', () => {
     const hold = new PacketHold();
     for (const packet of video(6)) hold.push(packet);
     drain(hold);

@@ -5,7 +5,7 @@ const refused = (text: string) => async (): Promise<number> => {
   throw new Error(text);
 };
 
-test('all ports that are taken are told together, and what else fails is told at once', async () => {
+test('all occupied ports are reported together, and any other failure at once', async () => {
   const openings = new PortOpenings();
   expect(await openings.open('RTMP port 1935 (Bind/Providers/RTMP/Port)', refused('listen EADDRINUSE: 0.0.0.0:1935'))).toBe(null);
   expect(await openings.open('HTTP port 3333', async () => 3333)).toBe(3333);

@@ -84,7 +84,7 @@ function profiles(...outputProfile: object[]): Advice {
   return { kind: 'profiles', outputProfiles: readOutputProfiles({ outputProfile }).typed };
 }
 
-describe('a stream whose output profiles somebody else chooses', () => {
+describe('a stream whose output profiles a control server chooses', () => {
   test('is held until that is known, loses nothing, and holds up no other', async () => {
     const { asked, packets, publish, application } = start();
     const [one, two] = [publish('one'), publish('two')];
@@ -109,7 +109,7 @@ describe('a stream whose output profiles somebody else chooses', () => {
     expect(application.outbound('two_theirs')?.tracks.map(({ variantName }) => variantName)).toEqual(['v', 'a', '']);
   });
 
-  test('is told of in the log, whoever has chosen', async () => {
+  test('logs the source of its profiles', async () => {
     const { asked, publish, logger } = start();
     for (const name of ['one', 'two']) send(publish(name));
     await settle();
@@ -146,7 +146,7 @@ describe('a stream whose output profiles somebody else chooses', () => {
     expect(closes).toEqual([{ code: 'denied', detail: 'it is away' }]);
   });
 
-  test('is waited for no longer when no more of it can be held', async () => {
+  test('is no longer delayed when the held packets reach their limit', async () => {
     const { asked, publish } = start();
     const ingest = publish('s');
     for (let second = 0; second < 52; second += 1) {
@@ -158,7 +158,7 @@ describe('a stream whose output profiles somebody else chooses', () => {
     expect(asked).toHaveLength(1);
   });
 
-  test('is not asked about any more when it has ended', async () => {
+  test('cancels the request when it ends', async () => {
     const { asked, publish, application, packets, closed } = start();
     const ingest = publish('s');
     send(ingest);
@@ -215,7 +215,7 @@ describe('a stream whose output profiles somebody else chooses', () => {
     expect(packets.get('s')).toHaveLength(77);
   });
 
-  test('is not one that passes as it is', async () => {
+  test('is not delayed when it passes through unchanged', async () => {
     const { asked, publish, packets } = start();
     send(publish('s', { passthrough: true }));
     await settle();
@@ -223,7 +223,7 @@ describe('a stream whose output profiles somebody else chooses', () => {
   });
 });
 
-test('a webhook that is off asks nobody', async () => {
+test('a disabled webhook is not asked', async () => {
   const { asked, publish, packets } = start({ transcodeWebhook: { ...WEBHOOK, enable: false } });
   send(publish('s'));
   await settle();

@@ -74,7 +74,7 @@ it('gives every other URL its turn before a stream without input is removed', as
   await expect.poll(() => application.hasStream('s')).toBe(false);
 });
 
-it('removes a stream that nobody watches, also while its source does not answer', async () => {
+it('removes an unwatched stream even while its source does not answer', async () => {
   neverGiveUp();
   const clock = new ManualClock();
   const { application, source, pull } = setUpPulls(() => true, clock);
@@ -89,7 +89,7 @@ it('removes a stream that nobody watches, also while its source does not answer'
   await expect.poll(() => application.hasStream('s')).toBe(false);
 });
 
-it('leaves a persistent stream alone, however long nothing comes and nobody watches', async () => {
+it('keeps a persistent stream without input and without viewers', async () => {
   const clock = new ManualClock();
   const { application, source, pull } = setUpPulls(() => true, clock);
   await pull({ urls: ['rtsp://first/'] }, { ...table, persistent: true });
@@ -100,7 +100,7 @@ it('leaves a persistent stream alone, however long nothing comes and nobody watc
   expect([source.asked.length, source.opened[0]?.closed]).toEqual([1, false]);
 });
 
-it('counts the rounds of what the configuration asks for, and not the time', async () => {
+it('counts the rounds, not the time, of a configured pull', async () => {
   const clock = new ManualClock();
   const { application, source, pull } = setUpPulls(() => true, clock);
   await pull({ urls: ['rtsp://first/'], configured: true }, table);
@@ -110,7 +110,7 @@ it('counts the rounds of what the configuration asks for, and not the time', asy
   expect(application.hasStream('s')).toBe(true);
 });
 
-it('waits for no source that ignores that its time is over, and closes what it opens too late', async () => {
+it('does not wait for a source that ignores its abort, and closes a late session', async () => {
   const { application, source, pull } = setUpPulls(() => true);
   const late = Promise.withResolvers<void>();
   const open = source.open.bind(source);

@@ -13,6 +13,6 @@ it('a stream that is given up soon is tried at one pace', () => {
   expect(pauses([1, 2, 10], 1, false)).toEqual([500, 500, 500]);
 });
 
-it('streams of one origin do not come back at the same moment', () => {
+it('streams of one origin return at different times', () => {
   expect([0, 0.5, 1].map((random) => pullPause(7, { urls: 1, persistent: true }, random))).toEqual([24_000, 27_000, 30_000]);
 });

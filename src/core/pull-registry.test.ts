@@ -105,7 +105,7 @@ const step = fc.oneof(
 );
 const steps = fc.array(fc.record({ step, wait: fc.constantFrom(-1, -1, 0, 1, 3, 120) }), { minLength: 3, maxLength: 14 });
 
-it('leaves no source open, no stream behind and nothing on disk that was deleted, in whatever order things happen', async () => {
+it('leaves no open source, no stream and no document of a deleted pull, for arbitrary orders of operations', async () => {
   let pulled = 0;
   await fc.assert(
     fc.asyncProperty(steps, async (all) => {

@@ -40,7 +40,7 @@ it('returns the saved pulls, without removed ones', async () => {
   expect(await new PullDocumentStore(folder, logger).load()).toEqual([documentOf('a'), documentOf('b')]);
 });
 
-it('lets nobody else read the passwords in the URLs', async () => {
+it('keeps documents with passwords readable for the owner only', async () => {
   const store = new PullDocumentStore(folder, logger);
   await store.load();
   await store.save(documentOf('a'));
@@ -53,7 +53,7 @@ it.each([
   ['properties', { properties: null }],
   ['vhost', { vhost: '' }],
   ['properties.retryCount', { properties: { ...documentOf('x').properties, retryCount: -1 } }],
-])('sets a document without %s aside and names what is missing', async (missing, change) => {
+])('sets a document with invalid %s aside and names the member', async (missing, change) => {
   const store = new PullDocumentStore(folder, logger);
   await store.load();
   await store.save({ ...documentOf('good') });

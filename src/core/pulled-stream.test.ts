@@ -33,7 +33,7 @@ it('goes back to the first URL when that works again, and viewers see no jump in
   expect(source.opened.filter(({ closed }) => closed).length).toBe(2);
 });
 
-it('leaves a source as soon as it ends, and does not ask one that ends at once again and again', async () => {
+it('leaves a source when it ends, and pauses before it tries a failing source again', async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
   const clock = new ManualClock();
   const { source, pull } = setUpPulls(() => true, clock);
@@ -127,7 +127,7 @@ it('ends with its application when the configuration asked for it, and is never 
   expect(application.hasStream('map')).toBe(false);
 });
 
-it('stays away once it is deleted, though the configuration asks for it, until its application begins anew', async () => {
+it('stays deleted although the configuration asks for it, until its application restarts', async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
   const { application, pulls, store } = setUpPulls(() => true);
   const properties = {
@@ -342,7 +342,7 @@ it('deletes no stream as unused that another stream of the server is made of', a
   await vi.waitFor(() => expect(application.stream('s')).toBeUndefined());
 });
 
-it('leaves out of its lines what a source echoes of the password it was asked with', async () => {
+it('removes an echoed password from its log lines', async () => {
   const { source, pull, application, logger } = setUpPulls(() => true);
   const open = source.open.bind(source);
   source.open = async (target) => {

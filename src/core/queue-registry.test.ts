@@ -13,7 +13,7 @@ test.each([
   expect(queueKind(urn)).toBe(kind);
 });
 
-test('what queues dropped is told also when they are gone, or in a process that is', () => {
+test('counters include the drops of removed queues and of ended processes', () => {
   const queues = new QueueRegistry(new ManualClock());
   const gauge = () => queues.gauge({ urn: 'mngq:v=a#b:s=/c:p=trs:r=encoder_1', type: 'Frame', threshold: 8 });
   const [one, two] = [gauge(), gauge()];

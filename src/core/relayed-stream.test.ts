@@ -67,7 +67,7 @@ function setUp(passthrough: boolean) {
   return { stream, announced, output: () => stream.outputs[0]! };
 }
 
-test('tracks keep their names, and playlists of the source come before those of publishers', () => {
+test('tracks keep their names, and playlists of the source precede those of publishers', () => {
   const { stream, output } = setUp(true);
   stream.setTracks([HD, SD, SOUND], [playlist('abr', 'hd', 'sd')]);
   expect(output().name).toBe('s');
@@ -86,7 +86,7 @@ test('a playlist of the source takes the file name of the one a publisher would 
   stream.close({ code: 'peer-left', detail: '' });
 });
 
-test('publishers hear of new playlists although the tracks are the same', () => {
+test('new playlists are announced although the tracks are unchanged', () => {
   const { stream, announced, output } = setUp(true);
   stream.setTracks([HD, SD, SOUND], [playlist('abr', 'hd')]);
   stream.setTracks([HD, SD, SOUND], [playlist('abr', 'hd')]);
@@ -97,7 +97,7 @@ test('publishers hear of new playlists although the tracks are the same', () => 
   stream.close({ code: 'peer-left', detail: '' });
 });
 
-test('playlists of tracks that cannot be read are not those of the stream', () => {
+test('playlists of unreadable tracks are not adopted', () => {
   const { stream } = setUp(true);
   stream.setTracks([HD, SOUND], [playlist('abr', 'hd')]);
   const unreadable = videoTrack({ id: 5, config: Buffer.of(1, 2) });

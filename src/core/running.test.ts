@@ -39,7 +39,7 @@ test('the last started part stops first without waiting, then the parts that kee
   expect(running).toEqual([]);
 });
 
-test('a part that fails, at once or later, keeps nobody from stopping', async () => {
+test('a part that fails to stop, at once or later, does not keep the others running', async () => {
   const logger = new RecordingLogger();
   const stop = vi.fn(async () => undefined);
   const atOnce = (): Promise<void> => {
@@ -56,7 +56,7 @@ test('a part that fails, at once or later, keeps nobody from stopping', async ()
   expect(logger.lines.map(({ level }) => level)).toEqual(['error', 'error']);
 });
 
-test('one that never stops is left alone after 3.5 s, and what keeps files is told all the same', async () => {
+test('a part that never stops is left after 3.5 s, and parts with files are stopped nevertheless', async () => {
   const logger = new RecordingLogger();
   const stop = vi.fn(async () => undefined);
   const stopped = stopAll([{ keeps: true, stop }, { stop: () => new Promise(() => undefined) }], logger);

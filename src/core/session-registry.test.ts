@@ -29,7 +29,7 @@ test('sessions are listed in order and counted with the stream', () => {
   expect(registry.find('a')).toBeUndefined();
 });
 
-test('a session that is terminated is gone when its viewer hears of it', () => {
+test('a terminated session is removed before its viewer is notified', () => {
   const session = registry.open({
     kind: 'webrtc',
     id: 'a',
@@ -45,7 +45,7 @@ test('a session that is terminated is gone when its viewer hears of it', () => {
   expect(meter.totalSessions).toBe(0);
 });
 
-test('one of a name that is taken replaces it, and the count stays right', () => {
+test('a session with a used id replaces the first one, and the count stays right', () => {
   const first = open('a');
   const second = open('a');
   first.close();
@@ -68,7 +68,7 @@ test('each has figures of its own, and the time it began', () => {
   expect(meter.out.total).toBe(0);
 });
 
-test('its owner hears of each that begins', () => {
+test('notifies its owner of each new session', () => {
   let opened = 0;
   const watched = new SessionRegistry(clock, meter, () => {
     opened += 1;

@@ -74,7 +74,7 @@ describe('a persistent pull that several nodes know', () => {
     await expect.poll(() => source.opened.length, PATIENCE).toBe(2);
   });
 
-  it('is only kept by a node that is told of it while another one pulls it', async () => {
+  it('is only stored by a node that learns that another node pulls it', async () => {
     const { application, pulls, pull, source, store, work } = setUp('unknown');
     setTimeout(() => {
       work.state = 'others';
@@ -85,7 +85,7 @@ describe('a persistent pull that several nodes know', () => {
     expect([pulls.waiting, store.documents.size]).toEqual([0, 0]);
   });
 
-  it('is pulled at once where it is ours, and so is what nobody shares', async () => {
+  it('is pulled at once on its own node, as is a pull that is not shared', async () => {
     const { application, pulls, pull, work } = setUp('ours');
     await pulls.create(application, pull);
     work.state = 'others';
@@ -134,7 +134,7 @@ describe('a persistent pull that several nodes know', () => {
     expect([stream?.closed, application.hasStream('s'), origin.opened[0]?.closed]).toEqual([!goesOn, true, true]);
   });
 
-  it('ends what viewers had from another node under a name that its own outputs have', async () => {
+  it('ends relayed streams that have a name of its outputs', async () => {
     const { application, pulls, relayed, source, origin, work, document } = setUp('others', ['out']);
     pulls.restore(document);
     await pulls.create(application, relayed('out'));
@@ -147,7 +147,7 @@ describe('a persistent pull that several nodes know', () => {
     expect([application.hasStream('out'), application.stream('s')?.leftOut]).toEqual([false, []]);
   });
 
-  it('is not given up by a node that waits for it, as long as somebody may take it over', async () => {
+  it('is kept by a waiting node while another node may take it over', async () => {
     const { application, pulls, relayed, origin, document } = setUp('others');
     await pulls.create(application, relayed('other'));
     pulls.restore(document);

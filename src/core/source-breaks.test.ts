@@ -11,7 +11,7 @@ it('passes a splice that is none of a break, and has nothing to end for it', () 
   expect(breaks.end(1)).toEqual([]);
 });
 
-it('ends a break that was told of while it was on', () => {
+it('ends a break that was announced in its middle', () => {
   const breaks = new SourceBreaks();
   expect(breaks.admits({ format: 'cue', data: buildCue({ type: 'cont', duration: 9000, elapsed: 1000 }) })).toBe(true);
   expect(breaks.end(1)).toEqual([

@@ -20,7 +20,7 @@ function setUp() {
   return { clock, stream, closed, link };
 }
 
-it('counts what comes by it, and how long nothing has', () => {
+it('counts its packets, and the time since the last one', () => {
   const { clock, link, stream } = setUp();
   clock.advance(100);
   expect([link.packets, link.heardAt, link.silence]).toEqual([0, null, 100]);

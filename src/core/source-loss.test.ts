@@ -88,7 +88,7 @@ function expectContinuous(packets: readonly Packet[]): void {
 }
 
 describe('a stream that outlives its source', () => {
-  it('goes on with the next source, with the same tracks and without a jump in time', () => {
+  it('continues with the next source, with the same tracks and without a jump in time', () => {
     const { application, packets, announced, ended, request, closes } = setUp();
     const first = application.openIngest(request());
     first.setTracks([videoTrack(), audioTrack()]);
@@ -114,7 +114,7 @@ describe('a stream that outlives its source', () => {
     expect(application.hasStream('s')).toBe(false);
   });
 
-  it('may come back over another protocol, with other ids, timebases and parameters', () => {
+  it('may continue over another protocol, with other ids, timebases and parameters', () => {
     const { application, packets, announced, request } = setUp();
     const first = application.openIngest(request());
     first.setTracks([videoTrack(), audioTrack()]);
@@ -256,7 +256,7 @@ describe('a stream that outlives its source', () => {
     }
   });
 
-  it('is not what a pulled stream may take', () => {
+  it('cannot be taken over by a pulled stream', () => {
     const { application, request } = setUp();
     const ingest = application.openIngest(request());
     ingest.setTracks([videoTrack()]);

@@ -29,7 +29,7 @@ describe('the bytes of a second of media', () => {
     expect(passed(packets)).toBe(MAX_BYTES_PER_SECOND / FRAME.length);
   });
 
-  test('are counted for each track: audio that goes on does not cover a frame that does not', () => {
+  test('are counted per track: progress of audio does not hide a frozen video track', () => {
     const packets = Array.from({ length: 200 }, (_, index): [Packet, number][] => [
       [packet(0, FRAME), index],
       [packet(index * 500, SMALL, { id: 1, type: 'audio' }), index],
@@ -37,7 +37,7 @@ describe('the bytes of a second of media', () => {
     expect(passed(packets.flat())).toBe((2 * MAX_BYTES_PER_SECOND) / FRAME.length);
   });
 
-  test('may be as many as a large stream has, for ever', () => {
+  test('may stay at the rate of a large stream forever', () => {
     const packets = Array.from({ length: 1200 }, (_, index): [Packet, number] => [packet(index * 20, FRAME), index * 20]);
     expect(passed(packets)).toBeNull();
   });
@@ -54,7 +54,7 @@ describe('a clock that stands still', () => {
     expect(passed(packets)).toBe(MAX_STANDSTILL_MS / 40);
   });
 
-  test('is not one that is slow, nor a source that pauses, nor events of one time', () => {
+  test('is distinguished from a slow clock, from a pausing source and from simultaneous events', () => {
     const slow = Array.from({ length: 5000 }, (_, index): [Packet, number] => [packet(index * 2, SMALL), index * 40]);
     expect(passed(slow)).toBeNull();
     const pauses = Array.from({ length: 1000 }, (_, index): [Packet, number] => [packet(index * 100, SMALL), index * 120_000]);
@@ -85,7 +85,7 @@ test('sixty changes of parameters pass at once, then one a second', () => {
   for (let second = 11; second < 600; second += 1) expect(watch.change([{ id: 0 }], second * 1000)).toBeNull();
 });
 
-test('a broken track passes, nothing but what cannot be read does not', () => {
+test('a broken track is accepted, a flood of unreadable packets is not', () => {
   const watch = new SourceWatch();
   for (let index = 0; index < 10_000; index += 1) expect(watch.fault('NAL', index * 20)).toBeNull();
   const flood = Array.from({ length: 1000 }, () => watch.fault('NAL: broken', 200_000)).filter((it) => it !== null);

@@ -40,7 +40,7 @@ describe('a stand-in', () => {
     expect(studio.ended).toEqual([]);
   });
 
-  it('gives way at the first keyframe of the next encoder, over whatever protocol, which goes out with the sound beside it', async () => {
+  it('yields to the next encoder over any protocol at its first keyframe, with its audio', async () => {
     const studio = setUp();
     const standIn = await lost(studio);
     await studio.pass(2000);
@@ -68,7 +68,7 @@ describe('a stand-in', () => {
     expect(standIn.told.at(-1)).toBe('prepare');
   });
 
-  it('begins with the last keyframe of what an encoder sends at once', async () => {
+  it('ends at the last keyframe of the packets that an encoder sends at once', async () => {
     const studio = setUp();
     await lost(studio);
     const before = studio.packets.length;
@@ -78,7 +78,7 @@ describe('a stand-in', () => {
     expect(shown(studio.packets.slice(before))).toHaveLength(10);
   });
 
-  it('plays for an encoder that is silent, until it is heard and has sent a keyframe', async () => {
+  it('plays while an encoder is silent, until that has sent a keyframe', async () => {
     const studio = setUp({ rtmp: { packetSilenceTimeoutMs: 3000 } });
     const encoder = studio.publish();
     await send(studio, encoder);
@@ -144,7 +144,7 @@ describe('a stand-in', () => {
     expect([standIn!.stage.pushCue('en', cue), cues()]).toEqual([false, 1]);
   });
 
-  it('is called back when the encoder is heard before anybody has seen it', async () => {
+  it('stops when the encoder sends again before the first frame of the stand-in', async () => {
     const studio = setUp();
     const encoder = studio.publish();
     await send(studio, encoder);
@@ -158,7 +158,7 @@ describe('a stand-in', () => {
     expect(studio.lines('the encoder sends again')).toHaveLength(1);
   });
 
-  it('has no times of its own where those of encoders are kept', async () => {
+  it('continues the timestamps of the encoder in mode Original', async () => {
     const studio = setUp({ rtmp: { timestampMode: 'Original' } });
     const encoder = studio.publish();
     await send(studio, encoder, { startMs: 100_000 });
@@ -229,7 +229,7 @@ describe('a stand-in', () => {
     expectContinuous(studio.packets);
   });
 
-  it('is asked for a keyframe of a returning encoder that can be asked, and nobody is while it plays', async () => {
+  it('asks a returning encoder for a keyframe, and no source while it plays', async () => {
     const studio = setUp();
     const standIn = await lost(studio);
     const asked: number[] = [];
@@ -245,7 +245,7 @@ describe('a stand-in', () => {
     expect(standIn.told.at(-1)).toBe('wake');
   });
 
-  it('never begins a stream, nor goes on with one of which nothing was seen', async () => {
+  it('neither starts a stream, nor continues one without a frame', async () => {
     const studio = setUp();
     const encoder = studio.publish();
     encoder.push(videoPacket(1));
@@ -300,7 +300,7 @@ describe('a stream with a stand-in', () => {
     expect(waiting.ended).toMatchObject([{ code }]);
   });
 
-  it('ends when no encoder came for as long as it is kept, but not while one is there', async () => {
+  it('ends without an encoder after KeepMs, but not while one is connected', async () => {
     const studio = setUp({ entry: { keepMs: 5000 } });
     await lost(studio);
     await studio.pass(4800);
@@ -357,7 +357,7 @@ describe('a stream with a stand-in', () => {
     expect(studio.application.stream('s')!.sourceUrl).toBe('TCP://127.0.0.1:3');
   });
 
-  it('sends an encoder away that waits with nothing but garbage, and goes on', async () => {
+  it('disconnects a waiting encoder that sends garbage, and continues', async () => {
     const studio = setUp();
     const standIn = await lost(studio);
     const next = studio.publish();
@@ -370,7 +370,7 @@ describe('a stream with a stand-in', () => {
     expect(studio.application.stream('s')!.source.present).toBe(false);
   });
 
-  it('goes without a stand-in that sends what is of no use', async () => {
+  it('pauses a stand-in that sends unreadable packets', async () => {
     const studio = setUp();
     const standIn = await lost(studio);
     for (let index = 0; index < 700; index += 1) standIn.stage.push({ ...videoPacket(0), data: Buffer.alloc(3) });

@@ -22,7 +22,7 @@ it('answers at once where there is nothing to wait for', async () => {
   expect(vi.getTimerCount()).toBe(0);
 });
 
-it('answers all who wait for a stream once it can be played, and nobody else', async () => {
+it('answers all waiting requests of a playable stream, and no other requests', async () => {
   const { arrivals, playable } = setUp('a', 'b');
   const waits = [arrivals.wait('a', 1000), arrivals.wait('a', 1000), arrivals.wait('b', 1000)];
   arrivals.look();

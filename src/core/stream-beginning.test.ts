@@ -19,7 +19,7 @@ function encodeAll(session: FakeTranscodeSession): void {
 }
 
 describe('the beginning of outputs', () => {
-  it('waits for its turn and begins then with all that was held, whatever times the packets tell', async () => {
+  it('waits for its turn and then starts with all held packets, whatever their timestamps', async () => {
     const turns = new HeldTurns();
     const { outputs, viewer, viewers, push } = setUpOutputs([LADDER], { transcoder: null, turns });
     outputs.setTracks([VIDEO, AUDIO], true);
@@ -121,7 +121,7 @@ describe('the beginning of outputs', () => {
     expect(viewer().of('source').length).toBe(153);
   });
 
-  it('keeps what it knows of the encodes when the source changes before the beginning', async () => {
+  it('keeps the announced encodes when the source changes before the start', async () => {
     const { outputs, viewer, push, transcoder } = setUpOutputs();
     transcoder.echo = false;
     outputs.setTracks([VIDEO, AUDIO], true);
@@ -192,7 +192,7 @@ describe('the beginning of outputs', () => {
     expect(new Set(epochs)).toEqual(new Set([clock.now() - latest]));
   });
 
-  it('begins a profile that only bypasses at once, whatever the others wait for', () => {
+  it('starts a bypass-only profile at once, regardless of the other profiles', () => {
     const bypass = { name: 'b', outputStreamName: 'b', encodes: { videos: [{ bypass: true }], audios: [{ bypass: true }] } };
     const { outputs, viewer, push, transcoder } = setUpOutputs([LADDER, bypass]);
     transcoder.echo = false;

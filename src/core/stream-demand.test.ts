@@ -169,7 +169,7 @@ describe('a stream that no origin matches', () => {
     expect(demand.find({ ...wanted('s'), vhost: 'other' })).toBeNull();
   });
 
-  it('is waited for, and not looked up, when it is coming already; one that comes during the look-up is taken', async () => {
+  it('is awaited without a look-up when it is about to start; one that starts during the look-up is used', async () => {
     let meanwhile = (): void => undefined;
     let asked = 0;
     const locate = async (): Promise<null> => {
@@ -202,12 +202,12 @@ describe('a stream that no origin matches', () => {
     expect([await found, demand.isUnknown(wanted('s')), pulled.length]).toEqual([true, false, 1]);
   });
 
-  it('is known to be nowhere when an origin of the file is to have it, whatever the map does', async () => {
+  it('is known to be absent when a configured origin covers it, whatever the map answers', async () => {
     const { demand } = setUp(register, { origins: ORIGINS, locate: async () => null, reachable: false });
     expect(demand.isUnknown(wanted('s'))).toBe(false);
   });
 
-  it('is asked for in vain by more than a few hundred at once while Redis does not answer', async () => {
+  it('is refused beyond 200 waiting requests while Redis does not answer', async () => {
     const answer = Promise.withResolvers<null>();
     const { demand } = setUp(register, { origins: NONE, locate: () => answer.promise });
     const waiting = Array.from({ length: 201 }, (_none, index) => demand.find(wanted(`s${index}`)));

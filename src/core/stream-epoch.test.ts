@@ -20,7 +20,7 @@ function playing(): StreamEpoch {
 }
 
 describe('StreamEpoch', () => {
-  it('believes the packet that waited least', () => {
+  it('uses the packet with the least delay', () => {
     expect(playing().value).toBe(START);
   });
 

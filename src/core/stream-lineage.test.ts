@@ -3,7 +3,7 @@ import { StreamLineage } from './stream-lineage.ts';
 
 const at = (stream: string) => ({ vhost: 'v', app: 'a', stream });
 
-it('tells how a stream would be made of itself, over as many others as there are', () => {
+it('describes how a stream would be made of itself, through any number of streams', () => {
   const lineage = new StreamLineage();
   expect(lineage.loopOf(at('x'), at('x'))).toBe('v/a/x would be made of itself: v/a/x <- v/a/x');
   lineage.add(at('mux'), at('camera'));
@@ -14,7 +14,7 @@ it('tells how a stream would be made of itself, over as many others as there are
   expect(lineage.loopOf({ ...at('tv'), app: 'b' }, at('show'))).toBeNull();
 });
 
-it('forgets what is used no more, once for each use', () => {
+it('forgets an ended use, once per use', () => {
   const lineage = new StreamLineage();
   const [first, second] = [lineage.add(at('b'), at('a')), lineage.add(at('b'), at('a'))];
   first();

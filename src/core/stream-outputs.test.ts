@@ -10,7 +10,7 @@ import { Urgency } from './urgency.ts';
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 describe('StreamOutputs', () => {
-  it('tells of profiles whose streams cannot be made', () => {
+  it('reports profiles whose streams cannot be made', () => {
     const { outputs } = setUpOutputs([LADDER, { ...LADDER, name: 'again' }]);
     outputs.setTracks([VIDEO, AUDIO], true);
     expect(outputs.streams).toHaveLength(1);
@@ -42,7 +42,7 @@ describe('StreamOutputs', () => {
     expect(viewer().of('small')[0]?.data).toBe(viewer().of('source')[0]?.data);
   });
 
-  it('goes on without an encode that fails', async () => {
+  it('continues without a failed encode', async () => {
     const { outputs, viewer, push, transcoder, logger } = setUpOutputs();
     transcoder.echo = false;
     outputs.setTracks([VIDEO, AUDIO], true);
@@ -181,7 +181,7 @@ describe('StreamOutputs', () => {
     expect(viewer().of('source').at(-1)?.track).toBe(viewer().announcements.at(-1)?.[0]);
   });
 
-  it('encodes what can no longer be bypassed, under the same id', async () => {
+  it('encodes a track that can no longer be bypassed, under the same id', async () => {
     const rule = { name: 'v', codec: 'h264', bitrate: 500_000, width: 1280, height: 720, bypassIfMatch: { codec: 'eq', height: 'lte' } };
     const { outputs, viewer, push, transcoder } = setUpOutputs([{ name: 'p', outputStreamName: 'o', encodes: { videos: [rule] } }]);
     const fits: Track = { ...VIDEO, width: 1280, height: 720 };
@@ -220,7 +220,7 @@ describe('StreamOutputs', () => {
     else expect(transcoder.session.pushed.length).toBe(packets.length);
   });
 
-  it('tells the transcoder which sources are bypassed, and begins anew when one is for the first time', () => {
+  it('passes the bypassed sources to the transcoder, and restarts it when the first source is bypassed', () => {
     const rule = { bypassIfMatch: { height: 'lte' }, codec: 'h264', bitrate: 1_000_000, height: 720 };
     const encodes = { videos: [{ name: 'source', ...rule }, LADDER.encodes.videos[1]] };
     const large = { ...VIDEO, height: 1080 } as Track;
@@ -298,7 +298,7 @@ describe('StreamOutputs', () => {
     expect(transcoder.session.job.onlyKeyframes).toBe(true);
   });
 
-  it('ends the session and the outbound streams with the inbound stream, and hears nothing of it afterwards', async () => {
+  it('ends the session and the outbound streams with the inbound stream, and ignores later results', async () => {
     const { outputs, viewer, push, transcoder } = setUpOutputs();
     outputs.setTracks([VIDEO, AUDIO], true);
     push(media());
@@ -318,7 +318,7 @@ describe('StreamOutputs', () => {
     expect(viewer().announcements.length).toBe(1);
   });
 
-  it('loses, repeats and disorders nothing, whatever comes in which order', async () => {
+  it('loses, repeats and reorders no packet, for arbitrary orders of events', async () => {
     const event = fc.oneof(
       { weight: 4, arbitrary: fc.record({ kind: fc.constant('media' as const), seconds: fc.constantFrom(0.2, 1, 3) }) },
       fc.record({ kind: fc.constantFrom('announce' as const, 'fail' as const, 'emit' as const), encode: fc.integer({ min: 0, max: 3 }) }),

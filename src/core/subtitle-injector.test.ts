@@ -168,7 +168,7 @@ it('is not there where it is not enabled', () => {
   expect(stream.subtitles.send([{ label: 'English', cues: [cue('x')] }])).toBe(false);
 });
 
-it('takes nothing from what it may carry for a request that it refuses', async () => {
+it('keeps the quota of a refused request', async () => {
   const { ingest, stream } = setUp();
   for (let index = 0; index < 60; index += 1) ingest.push(videoPacket(index));
   await settled();
@@ -178,7 +178,7 @@ it('takes nothing from what it may carry for a request that it refuses', async (
   expect(stream.subtitles.send([{ label: 'English', cues: many(1) }])).toBe(false);
 });
 
-it('shows nothing of several labels where one has no track, and nothing on a stream that has ended', async () => {
+it('shows no cue of a request with an unknown label, or on an ended stream', async () => {
   const { ingest, stream, cues } = setUp();
   for (let index = 0; index < 5; index += 1) ingest.push(videoPacket(index));
   await settled();

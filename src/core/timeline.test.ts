@@ -6,7 +6,7 @@ import { Timeline } from './timeline.ts';
 const AUDIO = { num: 1, den: 48_000 };
 
 describe('Timeline', () => {
-  it('starts at 0 whatever the source starts with', () => {
+  it('starts at 0 for any first timestamp of the source', () => {
     const timeline = new Timeline();
     const video = timeline.addTrack(MPEG_90K);
     expect(timeline.place(video, 900_000, 3000)).toBe(0);
@@ -21,7 +21,7 @@ describe('Timeline', () => {
     expect(timeline.place(audio, 48_000 + 480, 1024)).toBe(480);
   });
 
-  it('leaves out what lies before the start', () => {
+  it('leaves out packets before the start', () => {
     const timeline = new Timeline();
     const video = timeline.addTrack(MPEG_90K);
     const audio = timeline.addTrack(AUDIO);
@@ -61,7 +61,7 @@ describe('Timeline', () => {
     expect(timeline.jumps).toBe(1);
   });
 
-  describe('of which the last frames are shown long after others were decoded', () => {
+  describe('whose last frames are shown long after later frames were decoded', () => {
     /** 25 frames that are decoded within a second and shown a fifth of one later. */
     function reordered() {
       const timeline = new Timeline();
@@ -95,7 +95,7 @@ describe('Timeline', () => {
       ]);
     });
 
-    it('waits no more than a second for them, whatever the source tells', () => {
+    it('waits at most a second for them, for any announced delay', () => {
       const { timeline, video } = reordered();
       timeline.place(video, 90_000, 3600, 0, 2 ** 40);
       expect(timeline.place(video, 8 * 90_000, 3600)).toBe(90_000 + 3600 + 90_000);
@@ -109,7 +109,7 @@ describe('Timeline', () => {
     expect(timeline.place(video, 8 * 90_000, 3600)).toBe(8 * 90_000);
   });
 
-  it('leaves a pause of one track as it is while another goes on', () => {
+  it('keeps a pause of one track while another track continues', () => {
     const { timeline, video, audio } = oneSecond();
     for (let frame = 47; frame < 376; frame += 1) timeline.place(audio, frame * 1024, 1024);
     expect(timeline.place(video, 8 * 90_000, 3600)).toBe(8 * 90_000);
@@ -155,7 +155,7 @@ describe('Timeline', () => {
     expect(timeline.jumps).toBe(0);
   });
 
-  it('never goes back and never stands still, whatever the source sends', () => {
+  it('always increases, for arbitrary timestamps of the source', () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(fc.boolean(), fc.integer({ min: -(2 ** 40), max: 2 ** 40 })), { maxLength: 200 }), (packets) => {
         const timeline = new Timeline();

@@ -61,7 +61,7 @@ function setUp({ keepStreamMs = 0, turns = NO_TURNS }: { keepStreamMs?: number; 
   return { application, clock, closes, logger, packets, request, announced: () => announced };
 }
 
-test('a publisher who finds no room to begin in is sent away with the reason, kept or not', async () => {
+test('a publisher without room to start is disconnected with the reason, even with KeepStreamMs', async () => {
   const turns = new HeldTurns();
   const { application, request, closes, logger } = setUp({ turns, keepStreamMs: 10_000 });
   const ingest = application.openIngest({ ...request, client: '192.0.2.1' });
@@ -145,7 +145,7 @@ test('a stream that is kept waits for a better source', async () => {
   next.close({ code: 'deleted', detail: 'the test ends' });
 });
 
-test('a publisher that changes its parameters all the time is sent away, and the log stays short', async () => {
+test('a publisher that changes its parameters continuously is disconnected, and the log stays short', async () => {
   const { application, request, closes, logger, announced } = setUp();
   const ingest = application.openIngest(request);
   for (let index = 0; index < 3000; index += 1) {
@@ -159,7 +159,7 @@ test('a publisher that changes its parameters all the time is sent away, and the
   expect(logger.lines.filter(({ message }) => message.startsWith('stream has tracks'))).toHaveLength(10);
 });
 
-test('a source that is switched every other second goes on, and the log says now and then how often', async () => {
+test('a source that switches every other second continues, and the log counts the changes at intervals', async () => {
   const { application, request, closes, clock, logger } = setUp();
   const ingest = application.openIngest(request);
   for (let index = 0; index < 200; index += 1) {

@@ -79,7 +79,7 @@ test('an API that is off, and a configuration that cannot be used, ask for an ad
   expect(() => connected({ config: path.join(folder, 'none.xml') })).toThrow(UsageProblem);
 });
 
-test('options come before the environment, and that before what is on this machine', async () => {
+test('options override the environment, which overrides the files of this machine', async () => {
   const config = configured('of-the-file');
   const file = path.join(folder, 'token');
   writeFileSync(file, 'of-a-file\n');
@@ -98,7 +98,7 @@ test('the token of this machine never goes to an address that was given', () => 
   expect(() => connected({}, { MILLRACE_API: 'http://192.0.2.1:8081', MILLRACE_TOKEN: '' })).toThrow('needs its access token');
 });
 
-test('a hash is no token, and a token that is not there or empty is told with its file', () => {
+test('a hash is refused as a token, and a missing or empty token is reported with its file', () => {
   const hashed = configured(`sha256:${'a'.repeat(64)}`);
   expect(() => connected({ config: hashed, state })).toThrow(/only a hash of the access token/);
   const config = configured();

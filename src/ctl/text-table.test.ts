@@ -23,7 +23,7 @@ test('columns are aligned, numbers to the right, and no line ends in blanks', ()
   ]);
 });
 
-test('what a terminal would take for a command, or for another line, is shown instead', () => {
+test('control characters and line breaks are escaped', () => {
   const columns = [{ title: 'STREAM', of: (text: string) => text }];
   expect(textTable(columns, ['a\u001b[2Jb\nc\u202ed'])).toBe('STREAM\na\\u001b[2Jb\\u000ac\\u202ed\n');
   expect(textTree({ 'a\u001b': 'b\r' })).toBe('a\\u001b  b\\u000d\n');

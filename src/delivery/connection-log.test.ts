@@ -12,7 +12,7 @@ test.each([
   { logConnections: false, changed: true, lines: 4 },
   { logConnections: true, changed: false, lines: 0 },
 ])(
-  'connections are told when they open and when they end, if asked for: $logConnections, then $changed',
+  'connections are logged at their open and close when enabled: $logConnections, then $changed',
   async ({ logConnections, changed, lines }) => {
     const logger = new RecordingLogger();
     const pool = new DeliveryPool({ threads: 0, views: BLOB_VIEWS, logConnections, clock: systemClock, logger });

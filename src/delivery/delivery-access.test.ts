@@ -128,7 +128,7 @@ describe.each(BEGINNINGS)('%s of %s at %s', (word, kind, path) => {
   });
 });
 
-describe('what comes after', () => {
+describe('later requests', () => {
   async function serve(publishers: readonly string[] = ['llhls', 'hls', 'thumbnail'], threads = 0) {
     const { pool, logger } = await start(publishers, threads);
     const allBlobs = (['llhls', 'hlsv3'] as const).map((kind) => new BlobFeed(pool, 'stream', { kind }));
@@ -139,7 +139,7 @@ describe('what comes after', () => {
   const session = async (path = '/app/stream/new-session.m3u8', changes: Partial<Policy> = {}): Promise<string> =>
     (await ask(signed(path, changes))).text;
 
-  test('is for sessions only, whatever else is signed', async () => {
+  test('need a session, even when other parameters are signed', async () => {
     await serve();
     const token = await session();
     const forged = token.slice(0, -1) + (token.endsWith('A') ? 'B' : 'A');
@@ -204,7 +204,7 @@ describe('the URL that was signed', () => {
     expect(await statusFor(over('http://127.0.0.1:80'), { host: '127.0.0.1' })).toBe(401);
   });
 
-  test('is the one that a trusted proxy was asked for, and no other one', async () => {
+  test('is the URL that a trusted proxy was asked for, and no other URL', async () => {
     const { pool } = await start(['llhls'], 0, { ...OPEN_ADMISSION, trustedProxies: ['127.0.0.1'] });
     new BlobFeed(pool, 'stream');
     const secure = { host: '127.0.0.1', 'x-forwarded-proto': 'https' };
@@ -253,7 +253,7 @@ test('a client that is not admitted cannot make the server look for a stream', a
   expect(asked).toEqual(['wanted']);
 });
 
-test('pages hear of what is missing or refused by the rules of the application, stream or not', async () => {
+test('answers for missing or refused files follow the cross-origin rules of the application, with or without a stream', async () => {
   const { pool } = await start(['llhls']);
   const rules = (origin: string) => ({ urls: [origin], headers: [] });
   const applications = new Map([

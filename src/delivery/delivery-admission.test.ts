@@ -82,7 +82,7 @@ async function ask(client: RawClient, request = GET): Promise<string> {
 }
 
 describe('connections of one address', () => {
-  test('have a share, the others come in, and who is refused is told why', async () => {
+  test('have a share and leave room for others, and a refused one gets the reason', async () => {
     const { plain, logger } = await start({ viewers: 2 });
     const first = await open(plain);
     expect(await ask(first)).toContain('200 OK');
@@ -108,7 +108,7 @@ describe('connections of one address', () => {
     other.destroy();
   });
 
-  test('of all addresses have the descriptors that viewers may take, also those of signalling', async () => {
+  test('of all addresses share the descriptors for viewers, including those of signalling', async () => {
     const descriptors = DescriptorLedger.open(4, 2);
     const { plain, logger } = await start({ descriptors });
     const main = new DescriptorLedger(descriptors, 0);
@@ -193,7 +193,7 @@ describe('behind a trusted proxy', () => {
     expect(clients.at(-1)).toMatchObject({ port: secure, asked: { secure: false, port: 8080 } });
   });
 
-  test('the PROXY header counts, for the share too, with TLS and without', async () => {
+  test('the PROXY header gives the address of a viewer, also for the share, with and without TLS', async () => {
     const { plain, logger, clients, listenSecure } = await start({ viewers: 1, trustedProxies: ['127.0.0.1'], proxyProtocol: true });
     const header = (client: string): string => `PROXY TCP4 ${client} 127.0.0.1 5000 80\r\n`;
     const viewer = await open(plain, '127.0.0.1', header('192.0.2.7') + GET.replace('hello', 'new-session'));

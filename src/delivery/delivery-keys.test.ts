@@ -61,7 +61,7 @@ const BEGINNINGS = [
 ] as const;
 
 describe.each(BEGINNINGS)('%s at %s', (kind, path) => {
-  test('is for those who show a token of the application', async () => {
+  test('requires a token of the application', async () => {
     const { pool, logger } = await start([
       SITE,
       { ...FRIEND, expires: '2020-01-01' },
@@ -168,7 +168,7 @@ describe('the session', () => {
     expect(await part(both.text)).toBe(200);
   });
 
-  test('is told of when it began: the token was used', async () => {
+  test('reports its start as a use of the token', async () => {
     await serve(1);
     expect(await statusOf(withToken('/app/stream/new-session.m3u8', 'no-token-of-the-site'))).toBe(401);
     await session(TOKEN);

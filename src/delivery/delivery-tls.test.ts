@@ -149,7 +149,7 @@ describe.each([
     session.destroy();
   });
 
-  test('an HTTP/1.1 client that breaks the protocol is told so', async () => {
+  test('a malformed HTTP/1.1 request is answered 400', async () => {
     const answer = await new Promise<string>((resolve, reject) => {
       const socket = connectTls({ port, host: '127.0.0.1', servername: 'localhost', rejectUnauthorized: false }, () =>
         socket.write('nonsense\r\n\r\n'),
@@ -171,7 +171,7 @@ describe.each([
     await pool.stop();
   });
 
-  test('whoever speaks plain HTTP to it, or TLS to a plain port, is told of in one line for each port', async () => {
+  test('plain HTTP to the TLS port, and TLS to a plain port, log one line per port', async () => {
     const plain = await started.pool.listen({ host: '127.0.0.1', port: 0, tls: false });
     for (let n = 0; n < 3; n += 1) {
       const client = await RawClient.open(port);
@@ -221,7 +221,7 @@ describe.each([
     }
   });
 
-  test('meets nobody with an old certificate once the new ones are said to be in use', async () => {
+  test('serves no old certificate after the new ones were reported as used', async () => {
     for (let n = 0; n < 10; n += 1) {
       const renewed = { hostNames: ['localhost'], ...selfSigned(`renewed-${n}.test`) };
       // A hundred hosts are a message that takes its time.

@@ -92,7 +92,7 @@ async function serve({ threads = 0, sessionIdle = 60_000 }: { threads?: number; 
 const PLAYLIST = '/app/stream/new-session.m3u8';
 
 describe.each([0, 2])('with %i threads', (threads) => {
-  test('a viewer is asked about once, with its whole URL, whatever it asks for afterwards', async () => {
+  test('a viewer is asked about once with its whole URL, whatever it requests later', async () => {
     const { control, ask, port } = await serve({ threads });
     const { status, text } = await ask(`${PLAYLIST}?token=a%20b`, { 'user-agent': 'player/1' });
     expect(status).toBe(200);
@@ -109,7 +109,7 @@ describe.each([0, 2])('with %i threads', (threads) => {
     expect(control.over).toEqual([]);
   });
 
-  test('it is over when its session is, which the last thread tells that has seen it', async () => {
+  test('an admission ends with its session, reported by the last thread that has seen the session', async () => {
     const { control, ask, port, blobs } = await serve({ threads, sessionIdle: 400 });
     const { text } = await ask(PLAYLIST);
     await until('the viewer', () => blobs.sessions === 1, DEADLINE);
@@ -133,7 +133,7 @@ describe.each([0, 2])('with %i threads', (threads) => {
     await expect.poll(part, { timeout: 10_000 }).toBe(401);
   });
 
-  test('it is over when the server stops, whether its session was told of or not', async () => {
+  test('an admission ends when the server stops, whether its session was reported or not', async () => {
     const { control, ask, pool, adopted, blobs } = await serve({ threads });
     await ask(PLAYLIST);
     await until('the viewer', () => blobs.sessions === 1, DEADLINE);
@@ -174,7 +174,7 @@ describe.each([0, 2])('with %i threads', (threads) => {
     await until('the end', () => control.over.length === 1, DEADLINE);
   });
 
-  test('it is over when a viewer is sent away', async () => {
+  test('an admission ends when its viewer is disconnected', async () => {
     const { control, ask, blobs } = await serve({ threads });
     await ask(PLAYLIST);
     await until('the viewer', () => blobs.sessions === 1, DEADLINE);
@@ -207,7 +207,7 @@ test('a refused client gets the reason, which is logged once, and no media', asy
   expect(line?.fields).toMatchObject({ code: 'webhook-refused', said: 'not paid', over: 'llhls' });
 });
 
-test.each([false, true])('who is refused reads the reason in whatever script it is, over TLS %s', async (tls) => {
+test.each([false, true])('a refused viewer gets the reason in any script, over TLS %s', async (tls) => {
   const { control, pool, port, ask } = await serve();
   pool.setCertificates([{ hostNames: ['127.0.0.1'], ...selfSigned('localhost') }]);
   const secure = tls ? (await pool.listen({ host: '127.0.0.1', port: 0, tls: true })).port : port;
@@ -227,7 +227,7 @@ test.each([false, true])('who is refused reads the reason in whatever script it 
   expect((await ask(PLAYLIST)).text).toBe('not paid\n');
 });
 
-test.each([0, 2])('who is refused in one of %i threads is counted in the main one', async (threads) => {
+test.each([0, 2])('a refusal in one of %i threads is counted in the main thread', async (threads) => {
   const { control, ask, refusals } = await serve({ threads });
   control.says = () => ({ allowed: false });
   for (const path of [PLAYLIST, PLAYLIST, '/app/stream/thumb.jpg']) expect((await ask(path)).status).toBe(401);
@@ -235,7 +235,7 @@ test.each([0, 2])('who is refused in one of %i threads is counted in the main on
   expect(metricsText(refusals)).toContain('{direction="outgoing",protocol="llhls",reason="webhook-refused"} 2\n');
 });
 
-test('others are served while a control server thinks, and so is it when it has', async () => {
+test('other requests are served while a control server is asked, and the request itself after the answer', async () => {
   const { control, ask } = await serve();
   const { promise, resolve } = Promise.withResolvers<object>();
   control.says = ({ protocol }) => (protocol === 'LLHLS' ? promise : {});
@@ -353,7 +353,7 @@ test('a control server that does not answer refuses in time, and its threads sto
   expect(control.over).toHaveLength(1);
 });
 
-test('when a thread dies the ends of those whom it has let in are told all the same, and they are asked about when they come back', async () => {
+test('when a thread dies the ends of its viewers are reported, and returning viewers are asked about', async () => {
   const { ask, control, pool, adopted, blobs, settings, port } = await serve({ threads: 1 });
   const { text } = await ask(PLAYLIST);
   await until('the viewer', () => blobs.sessions === 1, DEADLINE);

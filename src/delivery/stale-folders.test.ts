@@ -54,7 +54,7 @@ test('folders of servers that were killed go, and nothing else', async () => {
 });
 
 // Only root can make folders of another user.
-test.skipIf(process.getuid?.() !== 0)('folders of others hide none of ours, however many they are', async () => {
+test.skipIf(process.getuid?.() !== 0)('folders of other users do not hide stale folders, in any number', async () => {
   const dead = ['millrace-000000', 'millrace-mmmmmm', 'millrace-zzzzzz'].map((name) => path.join(place, name));
   for (const folder of dead) mkdirSync(folder);
   for (let n = 0; n < 300; n += 1) {

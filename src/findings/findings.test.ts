@@ -68,7 +68,7 @@ const rtmp = (port: number) => `<Providers><RTMP><Port>${port}</Port></RTMP></Pr
 const api = (port: number, ip = '') => `<Managers><API>${ip}<Port>${port}</Port></API></Managers>`;
 const BIND = 'Server/Bind';
 
-describe('one port twice', () => {
+describe('a port used twice', () => {
   const ice = (range: string) => `<WebRTC><Signalling><Port>3333</Port></Signalling><IceCandidates>
 <IceCandidate>*:${range}/udp</IceCandidate><TcpRelay>*:3478</TcpRelay></IceCandidates></WebRTC>`;
 
@@ -117,12 +117,12 @@ describe('one port twice', () => {
     expect(found({ ip: '<IP>127.0.0.1</IP>', bind: `${api(1935, '<IP>*</IP>')}${rtmp(1935)}` })).toHaveLength(1);
   });
 
-  test('nothing is found in the configuration that comes along', () => {
+  test('the shipped configuration has no findings', () => {
     expect(findingsOf(parseServerConfig(defaultServerXml(), 'S.xml'), folder).all).toEqual([]);
   });
 });
 
-test('folders of a schedule that are none are told; that of its files is made', () => {
+test("a missing folder of a schedule's media is reported, the folder of its files is created", () => {
   writeFileSync(join(folder, 'taken'), '');
   mkdirSync(join(folder, 'media'));
   const schedule = (media: string, files: string) => ({
@@ -136,7 +136,7 @@ test('folders of a schedule that are none are told; that of its files is made', 
   ]);
 });
 
-test('a stand-in that is missing, or leads out of its folder, is told before it is needed', () => {
+test('a stand-in that is missing, or outside of its folder, is reported', () => {
   mkdirSync(join(folder, 'media', 'deep'), { recursive: true });
   writeFileSync(join(folder, 'media', 'slate one.mp4'), '');
   writeFileSync(join(folder, 'secret.mp4'), '');
@@ -151,7 +151,7 @@ test('a stand-in that is missing, or leads out of its folder, is told before it 
   expect(found(standIn('file:///link.mp4'))).toEqual([`${at} /media/link.mp4 leads out of /media through a symbolic link`]);
 });
 
-test('ports of stream maps that nothing listens on are told', () => {
+test('ports of stream maps without a listener are reported', () => {
   const map = '<MPEGTS><StreamMap><Stream><Name>s</Name><Port>4000,4001-4004,4010</Port></Stream></StreamMap></MPEGTS>';
   const at = 'warn: S.xml:11: Server/VirtualHosts/VirtualHost/Applications/Application/Providers/MPEGTS/StreamMap/Stream/Port';
   expect(found({ providers: map, bind: '<Providers><MPEGTS><Port>4000/udp</Port></MPEGTS></Providers>' })).toEqual([
@@ -166,7 +166,7 @@ test('ports of stream maps that nothing listens on are told', () => {
   ]);
 });
 
-test('a folder for channels that is a file is told; one that is not there is made', () => {
+test('a channel folder that is a file is reported, a missing folder is created', () => {
   writeFileSync(join(folder, 'taken'), '');
   const multiplex = (path: string) => ({ providers: `<Multiplex><MuxFilesDir>${path}</MuxFilesDir></Multiplex>` });
   const at = 'S.xml:11: Server/VirtualHosts/VirtualHost/Applications/Application/Providers/Multiplex/MuxFilesDir';
@@ -174,7 +174,7 @@ test('a folder for channels that is a file is told; one that is not there is mad
   expect(found(multiplex('missing'))).toEqual([]);
 });
 
-test('media and map files that are not there are told, and so are paths that will be refused', () => {
+test('missing media and map files, and paths that will be refused, are reported', () => {
   mkdirSync(join(folder, 'media'));
   writeFileSync(join(folder, 'media/there.mp4'), '');
   const stream = (path: string) => `<Stream><Name>s</Name><Path>${path}</Path></Stream>`;
@@ -233,7 +233,7 @@ test('unusable overlay maps are reported, and so are their images', () => {
   ]);
 });
 
-test('an authority for origins with TLS that cannot be read is told', () => {
+test('an unreadable certificate authority for origins with TLS is reported', () => {
   const bind = (file: string): string => `<Providers><OVT><CaPath>${file}</CaPath></OVT></Providers>`;
   writeFileSync(join(folder, 'text.pem'), 'no certificate');
   const at = `warn: S.xml:5: ${BIND}/Providers/OVT/CaPath: the certificates cannot be read: `;
@@ -241,7 +241,7 @@ test('an authority for origins with TLS that cannot be read is told', () => {
   expect(found({ bind: bind('text.pem') })).toEqual([expect.stringContaining(at)]);
 });
 
-test('certificates that are missing, broken or of another key are told; that of the API is needed', () => {
+test('missing, broken and mismatched certificates are reported; for the API as an error', () => {
   const own = new URL('../../test/fixtures/tls/', import.meta.url);
   for (const name of ['cert.pem', 'key.pem']) writeFileSync(join(folder, name), readFileSync(new URL(name, own)));
   execFileSync('openssl', ['ecparam', '-name', 'prime256v1', '-genkey', '-noout', '-out', join(folder, 'other.pem')], { stdio: 'ignore' });
@@ -268,7 +268,7 @@ test('certificates that are missing, broken or of another key are told; that of 
   ]);
 });
 
-test('TLS ports without a certificate of any virtual host are told, each once', () => {
+test('TLS ports without a certificate of any virtual host are reported once each', () => {
   const listener = (tlsPort: number): string => `<Port>80</Port><TLSPort>${tlsPort}</TLSPort>`;
   const bind = `<Providers><RTMP>${listener(1936)}</RTMP></Providers><Publishers><LLHLS>${listener(443)}</LLHLS><HLS>${listener(443)}</HLS></Publishers>`;
   const closed = (path: string, port: number): string =>
@@ -284,7 +284,7 @@ test('the log of a start tells the same, with places', () => {
   ]);
 });
 
-test('a file with rules of alerts that cannot be used is named, with what is wrong in it', () => {
+test('a file with unusable alert rules is reported with the reason', () => {
   const alert = '<Alert><Url>http://a.test</Url><SecretKey>s</SecretKey><RulesFile>rules.xml</RulesFile></Alert>';
   const at = 'warn: S.xml:4: Server/Alert/RulesFile: the rules cannot be used, no alerts are sent:';
   expect(found({ head: alert })).toEqual([`${at} the file cannot be read: ENOENT: no such file or directory, open '/rules.xml'`]);
@@ -297,7 +297,7 @@ test('a file with rules of alerts that cannot be used is named, with what is wro
   expect(found({ head: alert })).toEqual([]);
 });
 
-test('the ports for a firewall are all but those of the machine itself', () => {
+test('the ports for a firewall leave out ports of loopback addresses', () => {
   const ports =
     '<Managers><API><IP>127.0.0.1</IP><Port>8081</Port></API></Managers><Providers><RTMP><Port>1935</Port></RTMP><SRT><Port>9998-9999</Port></SRT></Providers>';
   expect(outsidePorts(load({ bind: ports }))).toBe('TCP 1935; UDP 9998-9999');

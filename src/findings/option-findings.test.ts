@@ -57,7 +57,7 @@ test('the public address is not known yet', () => {
   expect(optionFindings(load(webrtc(candidate)))).toEqual([]);
 });
 
-test('options of SRT that do nothing are told, by check and in the log', () => {
+test('SRT options without effect are reported, by check and in the log', () => {
   const option = (key: string) => `<Option><Key>${key}</Key><Value>1</Value></Option>`;
   const loaded = load(srt(`<Options>${option('SRTO_TSBPDMODE')}${option('LATENCY')}${option('mss')}</Options>`, 'Publishers'));
   const text = 'S.xml:3: Server/Bind/Publishers/SRT/Options: SRT options without effect in this server: TSBPDMODE, MSS';

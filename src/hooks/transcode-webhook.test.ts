@@ -154,7 +154,7 @@ test.each<[string, keyof typeof NONE, (request: IncomingMessage, response: Serve
   expect(await lenient.advise()).toEqual({ kind: 'local', reason: expect.stringContaining(reason) });
 });
 
-test('a server that hangs is waited for as long as the configuration says, or until nobody waits', async () => {
+test('a hanging server is awaited until the timeout, or until the request is cancelled', async () => {
   const { advise } = await start(() => undefined, { timeout: 50, useLocalProfilesOnConnectionFailure: true });
   expect(await advise()).toEqual({ kind: 'local', reason: expect.stringContaining('has not answered within 50 ms') });
   const patient = await start(() => undefined);

@@ -109,7 +109,7 @@ describe('splices', () => {
     return buffer.view().slice();
   }
 
-  it('are handed on with their time on the clock of the source, whatever its adjustment', () => {
+  it('are passed on with their time on the clock of the source, whatever their adjustment', () => {
     const { feed, stream: taken } = open();
     const section = buildSpliceInsert({ id: 9, type: 'out', time: 123, duration: 90_000, autoReturn: false });
     feed.push(stream(section));

@@ -15,7 +15,7 @@ test.each([
   expect(writeJson(value)).toBe(text);
 });
 
-test('whatever it writes is ASCII and reads back as the same value', () => {
+test('writes arbitrary values as ASCII that parses to the same value', () => {
   fc.assert(
     fc.property(fc.jsonValue({ stringUnit: 'grapheme' }), (value) => {
       const text = writeJson(value);

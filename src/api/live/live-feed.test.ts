@@ -92,7 +92,7 @@ test('what happens within 50 ms leaves in one write', async () => {
   expect([answer.writes, answer.types.length]).toEqual([2, 31]);
 });
 
-test('texts are made once for all followers, and none while nobody follows', async () => {
+test('texts are made once for all followers, and not at all without followers', async () => {
   const texts = vi.spyOn(board, 'textOf');
   for (let n = 0; n < 50; n += 1) post(`h${n}`);
   expect(texts).not.toHaveBeenCalled();
@@ -106,7 +106,7 @@ test('texts are made once for all followers, and none while nobody follows', asy
   expect([feed.size, vi.getTimerCount()]).toEqual([0, 0]);
 });
 
-test('one that does not read holds one write and a place: when it reads again it is told what it has missed, and nobody else is behind', async () => {
+test('a follower that does not read holds one write, gets a gap when it reads again, and delays no other follower', async () => {
   const [slow, other] = [follow(true), follow()];
   await vi.advanceTimersByTimeAsync(0);
   for (let n = 0; n < 250; n += 1) {
@@ -164,7 +164,7 @@ test('its figures', async () => {
   expect(metricsText(liveMetrics(feed))).toContain('\nmillrace_event_followers 1\n');
 });
 
-test('the end is told behind a write that has not left', () => {
+test('the end is sent after a pending write', () => {
   const answer = follow(true);
   void feed.close();
   expect([answer.ended, answer.types.at(-1)]).toEqual([true, 'end']);
@@ -184,7 +184,7 @@ test('the end waits until answers have left, for half a second', async () => {
   expect([isOver, feed.size]).toEqual([true, 0]);
 });
 
-test('the end does not wait for answers that nobody takes', async () => {
+test('the end does not wait for followers that read nothing', async () => {
   follow(true);
   const closed = feed.close();
   await vi.advanceTimersByTimeAsync(500);

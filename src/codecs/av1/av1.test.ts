@@ -16,7 +16,7 @@ function temporalUnits(stream: Uint8Array): Uint8Array[] {
 }
 
 describe('ObuCursor', () => {
-  it('walks over sized units, extensions, and a last one without size', () => {
+  it('walks over sized units, extensions, and a last unit without a size', () => {
     const obu = new ObuCursor(Uint8Array.of(0x12, 0, 0x36, 0x20, 0x81, 0x00, 0xaa, 0x30, 0xbb, 0xcc));
     const seen: [number, number][] = [];
     while (obu.next()) seen.push([obu.type, obu.end - obu.payload]);

@@ -87,7 +87,7 @@ describe('avcC', () => {
     expect(parseAvcc(record).spsExtensions).toEqual([Uint8Array.of(0x6d, 1, 2)]);
   });
 
-  it('refuses what is no record', () => {
+  it('refuses an invalid record', () => {
     expect(() => parseAvcc(Uint8Array.of(2))).toThrow(expect.objectContaining({ code: 'AVCC', offset: 0 }));
     expect(() => parseAvcc(Uint8Array.of(1, 66, 0, 30, 0xfe, 0xe0, 0))).toThrow(expect.objectContaining({ code: 'NAL_LENGTH_SIZE' }));
     expect(() => buildAvcc({ sps: [], pps: [] })).toThrow(expect.objectContaining({ code: 'AVCC' }));

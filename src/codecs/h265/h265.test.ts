@@ -71,7 +71,7 @@ describe('lists inside the SPS', () => {
     expect(reader.bits(6)).toBe(0x2a);
   });
 
-  it('gets past reference picture sets that are coded as a change of the one before', () => {
+  it('skips reference picture sets coded as a difference to the previous set', () => {
     const writer = new BitWriter().ue(3);
     writer.ue(1).ue(1).ue(0).flag(true).ue(0).flag(true); // two pictures
     writer.flag(true).flag(false).ue(0).flag(true).flag(false).flag(true).flag(false).flag(false); // keeps two of three
@@ -113,7 +113,7 @@ describe('hvcC', () => {
     expect(hevcCodecString(profile)).toBe('hvc1.A2.4.H93');
   });
 
-  it('refuses what is no record', () => {
+  it('refuses an invalid record', () => {
     expect(() => parseHvcc(Uint8Array.of(9))).toThrow(expect.objectContaining({ code: 'HVCC', offset: 0 }));
     expect(() => buildHvcc({ vps: [], sps: [], pps: [] })).toThrow(expect.objectContaining({ code: 'HVCC' }));
     expect(() => buildHvcc({ vps: [], sps: [spsOf(HVCC.main1080)], pps: [] })).toThrow(expect.objectContaining({ code: 'HVCC' }));
@@ -127,7 +127,7 @@ describe('access units', () => {
   while (nals.next()) units.push(nals.unit());
   const byType = (type: number): Uint8Array => units.find((unit) => ((unit[0]! >> 1) & 0x3f) === type)!;
 
-  it('IDR and CRA pictures are keyframes, others are not', () => {
+  it('IDR and CRA access units are keyframes, others are not', () => {
     expect(isH265Keyframe(new AnnexbCursor(ANNEXB.hevc))).toBe(true);
     expect(isH265Keyframe(alone(byType(21)))).toBe(true);
     expect(isH265Keyframe(alone(byType(1)))).toBe(false);

@@ -68,7 +68,7 @@ describe('captions in frames', () => {
     expect(seen([[[FIELD_1, 0x14, 0x20]]], VideoCodec.H265)).toEqual(['CC1']);
   });
 
-  test('are looked for in all messages before the first slice, and behind it no more', () => {
+  test('are read from all SEI messages before the first slice, and not from later ones', () => {
     const other = Uint8Array.of(0xb5, 0, 0x31, ...Buffer.from('DTG1'), 0x41, 0xff);
     const units = [buildSeiUnit('H264', 4, other), buildSeiUnit('H264', 5, other), captionUnit('H264', [[FIELD_1, 0x14, 0x20]])];
     const reader = new CaptionReader();

@@ -58,7 +58,7 @@ describe('conversion', () => {
     expect(units(new LengthPrefixedCursor(converted))).toEqual(units(new AnnexbCursor(ANNEXB.openGop)));
   });
 
-  it('leaves out what the filter refuses', () => {
+  it('leaves out the units that the filter refuses', () => {
     const converted = annexbToLengthPrefixed(bytes('000001 0910 000001 65aa'), (first) => (first & 0x1f) !== 9);
     expect(Buffer.from(converted).toString('hex')).toBe('0000000265aa');
   });

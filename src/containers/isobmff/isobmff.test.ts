@@ -91,7 +91,7 @@ describe('an init segment', () => {
     expect([...told.subarray(at, at + 12)]).toEqual([1, 0, 0, 0, ...record]);
   });
 
-  it('says that NAL lengths have four bytes whatever the source said', () => {
+  it('declares NAL lengths of four bytes for any length size of the source', () => {
     const record = AVCC.high720.slice();
     record[4] = 0xfc;
     const init = Buffer.from(buildInitSegment(videoTrack({ config: record }), { timescale: 90_000, trackId: 1 }));

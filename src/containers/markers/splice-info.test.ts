@@ -31,7 +31,7 @@ describe('parseSplice', () => {
     expect(parseSplice(section)).toEqual(splice);
   });
 
-  it('knows nothing of heartbeats, cancelled events and encrypted sections', () => {
+  it('returns null for heartbeats, cancelled events and encrypted sections', () => {
     expect(
       parseSplice(hex('fc301100000000000000fffffff0000000007a4fbfff'.slice(0, 0) + withCrc('fc301100000000000000fff000000000'))),
     ).toBeNull();
@@ -51,7 +51,7 @@ describe('parseSplice', () => {
     expect(parseSplice(section)).toEqual({ id: 0x4800008f, type: 'out', time: 0x10, duration: null, autoReturn: false });
   });
 
-  it('knows nothing of a segmentation that was cancelled, and finds the type of one with components', () => {
+  it('returns null for a cancelled segmentation, and reads the type after components', () => {
     const signal = (descriptor: string): Uint8Array => {
       const loop = `02${(descriptor.length / 2).toString(16).padStart(2, '0')}${descriptor}`;
       const body = `000000000000fff00506fe00000010${(loop.length / 2).toString(16).padStart(4, '0')}${loop}`;
@@ -73,7 +73,7 @@ describe('parseSplice', () => {
     expect(() => parseSplice(long(513))).toThrow('section of 513 bytes, at most 512 are carried');
   });
 
-  it('refuses what is cut off, and what its CRC does not fit', () => {
+  it('refuses a truncated section and a wrong CRC', () => {
     for (let length = 0; length < INSERT.length; length += 1) expect(() => parseSplice(INSERT.subarray(0, length))).toThrow(ProtocolError);
     const changed = INSERT.slice();
     changed[20] = 1;
@@ -107,7 +107,7 @@ describe('buildSpliceInsert', () => {
     expect(Buffer.from(buildSpliceInsert(insert)).toString('hex')).toBe(Buffer.from(expected).toString('hex'));
   });
 
-  it('writes what is read back, over 33 bits', () => {
+  it('round-trips arbitrary splices with times of 33 bits', () => {
     const ticks = fc.integer({ min: 0, max: 2 ** 33 - 1 });
     const id = fc.integer({ min: 0, max: 2 ** 32 - 1 });
     fc.assert(

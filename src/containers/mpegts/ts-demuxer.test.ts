@@ -175,14 +175,14 @@ describe('TsDemuxer with what ffmpeg muxes', () => {
     expect(late.units.get(videoPid)).toHaveLength(50);
   });
 
-  it('goes on after a datagram that was cut off', () => {
+  it('continues after a truncated datagram', () => {
     const datagrams = pieces(SAMPLE, 1316).map((bytes, index) => (index === 5 ? bytes.subarray(0, 700) : bytes));
     const result = demux(datagrams);
     expect(result.counters.gaps).toBeGreaterThan(0);
     expect(result.units.get(videoPid)!.length).toBeGreaterThan(45);
   });
 
-  it('drops what a lost packet has damaged and marks what follows', () => {
+  it('drops the unit damaged by a lost packet and marks the next one', () => {
     const packets = packetsOf(SAMPLE);
     const lost = packets.findIndex((bytes, index) => index > 100 && pidAt(bytes, 0) === videoPid && (bytes[1]! & 0x40) === 0);
     const result = demux([concat(packets.filter((_, index) => index !== lost))]);
@@ -208,7 +208,7 @@ describe('TsDemuxer with what ffmpeg muxes', () => {
     expect(demux([concat(broken)]).counters.errors).toBe(packets.length);
   });
 
-  it('reads LATM, MP3, H.265 and Opus, and says what it does not read', () => {
+  it('reads LATM, MP3, H.265 and Opus, and names unsupported streams', () => {
     const latm = demux([encode(...X264, '-c:a', 'aac', '-ac', '1', '-mpegts_flags', 'latm')]);
     expect([...latm.configs.get(0x101)!].slice(0, 2)).toEqual([0x12, 0x08]);
     expect(latm.units.get(0x101)!.length).toBeGreaterThanOrEqual(86);
@@ -235,7 +235,7 @@ describe('TsDemuxer with what ffmpeg muxes', () => {
 });
 
 describe('TsDemuxer', () => {
-  it('gives back what our muxer writes: Opus and ID3', () => {
+  it("reads the muxer's output: Opus and ID3", () => {
     const base = { variantName: '', timebase: MPEG_90K, bitrateConf: 0, language: 'deu', characteristics: '', bypass: true };
     const config = buildOpusHead({ channels: 2 });
     const audio: AudioTrack = {

@@ -181,7 +181,7 @@ describe('TsMuxer with other tracks', () => {
     expect(probed).toHaveLength(50);
   });
 
-  it('leaves out what a transport stream cannot carry', () => {
+  it('leaves out tracks that MPEG-TS cannot carry', () => {
     const vp8: VideoTrack = { ...videoOf(H264_AAC), id: 77, codec: VideoCodec.VP8, config: null };
     const mp3: AudioTrack = { ...audioOf(H264_AAC), id: 78, codec: AudioCodec.MP3, config: null };
     expect(canCarry(vp8)).toBe(false);

@@ -81,7 +81,7 @@ describe.each([
     expect(read(codec, bare)).toEqual(whole);
   });
 
-  test('one in pieces that misses something is left out, and nothing else', () => {
+  test('an access unit with a lost piece is left out, and no other unit', () => {
     const pieces = inNalUnits(packets);
     const lost = pieces.findIndex(({ dts }) => dts === packets[20]?.dts) + 2;
     const damaged = pieces.map((packet, index) => (index === lost + 1 ? { ...packet, discontinuity: true } : packet));

@@ -43,7 +43,7 @@ describe('subtitle files', () => {
     expect(read(`00:00:01,000 --> 00:00:02,000\n${'x'.repeat(10_000)}`)[0]?.[3]).toHaveLength(4096);
   });
 
-  test.each(['\n', '\r\n', '\r'])('are read in small pieces, whatever is in them, and none is lost where a piece ends: %j', (lineEnd) => {
+  test.each(['\n', '\r\n', '\r'])('are read in small pieces without losing a cue at a boundary: %j', (lineEnd) => {
     const texts = Array.from({ length: 5000 }, (_, index) => `cue ${index}${lineEnd}${'x'.repeat(index % 97)}y`);
     const blocks = texts.map((text, index) =>
       [`${index}`, `00:00:00,${String(index % 1000).padStart(3, '0')} --> 01:00:00,000`, text, ''].join(lineEnd),

@@ -12,7 +12,7 @@ const host = (name: string, applications: readonly ReturnType<typeof app>[]) => 
   applications: new Map(applications.map((each) => [each.name, each])),
 });
 
-test('what another configuration file changes is told, and nothing of what stays', () => {
+test('lists the differences of another configuration file, and no unchanged objects', () => {
   const [stays, profile] = [app('stays'), { name: 'p' }];
   const before = definitionsOf([
     host('gone', [app('in-gone')]),

@@ -23,7 +23,7 @@ afterEach(() => {
 const place = { vhost: 'v', app: 'a', stream: 's' };
 const start = (stream: string, n: number): Notice => ({ type: 'session.started', ...place, stream, session: `${n}`, publisher: 'llhls' });
 
-test('of sessions in a flood 200 a second are told one by one, the rest as a sum for each stream, and nothing else waits behind them', () => {
+test('of a flood of sessions 200 per second are listed one by one, the rest as a sum per stream, without delaying other notices', () => {
   for (let n = 0; n < 10_000; n += 1) board.post(start(`s${n % 2}`, n));
   board.post({ type: 'stream.ready', ...place, output: 'o' });
   expect([posted.length, posted.at(-1)?.type, board.folded]).toEqual([201, 'stream.ready', 9800]);
@@ -45,7 +45,7 @@ test('sums of more than 50 streams are one', () => {
   expect(sums.at(-1)).toEqual({ type: 'session.summary', started: 250, ended: 0 });
 });
 
-test('refusals in a flood are reported by kind, whatever names clients invent', () => {
+test('refusals in a flood are reported by kind, regardless of invented names', () => {
   const refusal = (n: number): Notice => ({
     ...{ type: 'refusal.counted', vhost: 'v', app: `${n}`, stream: `${n}` },
     ...{ direction: 'incoming', protocol: 'rtmp', reason: 'no-application', count: 1 },
@@ -63,7 +63,7 @@ test('a stop tells the sums that wait', () => {
   expect(vi.getTimerCount()).toBe(0);
 });
 
-test('texts have neither secrets nor endless words of strangers', () => {
+test('texts contain neither secrets nor unbounded input of clients', () => {
   board.post({
     ...{ type: 'stream.created', ...place, sourceType: 'RtspPull' },
     sourceUrl: 'rtsp://user:PASSWORD@cam.test/x?token=PASSWORD',
@@ -81,7 +81,7 @@ test('addresses of clients are left out where the server is to hide them', () =>
   expect(JSON.parse(hiding.at(1)?.json ?? '').sourceUrl).toBe('TCP://xxx.xxx.xxx.xxx:xxx');
 });
 
-test('ids of other runs, and of what was never told, are none of ours', () => {
+test('ids of other runs, and ids that were never sent, are rejected', () => {
   board.post({ type: 'vhost.created', vhost: 'a' });
   expect(board.numberOf(board.idOf(1))).toBe(1);
   clock.advance(1);

@@ -15,7 +15,7 @@ beforeEach(() => {
   stream = new StreamNotices({ post: (notice) => told.push(notice) }, { vhost: 'v', app: 'a', stream: 's' }, new ManualClock());
 });
 
-test('its beginning is told once, and that of each output, however often tracks change', () => {
+test('posts the start of the stream once, and of each output, across changes of tracks', () => {
   for (let n = 0; n < 2; n += 1) {
     stream.listed(FIRST);
     for (const output of ['one', 'two']) stream.ready(output);
@@ -23,7 +23,7 @@ test('its beginning is told once, and that of each output, however often tracks 
   expect(types()).toEqual(['stream.created', 'stream.ready', 'stream.ready']);
 });
 
-test('another source is told, and the same one only where it was away', () => {
+test('posts another source, and the same source only after its loss', () => {
   stream.sourceCame(FIRST);
   stream.listed(FIRST);
   stream.sourceCame(FIRST);
@@ -35,7 +35,7 @@ test('another source is told, and the same one only where it was away', () => {
   expect(types()).toEqual(['stream.sourceChanged', 'stream.sourceLost', 'stream.sourceChanged']);
 });
 
-test('what the API has never listed has no end', () => {
+test('a stream that was never listed posts no end', () => {
   stream.sourceLost({ code: 'peer-left', detail: 'it left' });
   stream.ended({ code: 'peer-left', detail: 'it left' });
   expect(types()).toEqual([]);

@@ -11,7 +11,7 @@ const packets = (count: number, size = 1): Packet[] =>
     size,
   );
 
-test('keeps what comes while a map is read, and nothing before and after', () => {
+test('holds packets only while a map is read', () => {
   const hold = new MapHold();
   const [before, during, after] = packets(3) as [Packet, Packet, Packet];
   hold.push(before);

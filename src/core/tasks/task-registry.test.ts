@@ -64,7 +64,7 @@ test('a task that the disk does not let go never takes the place of a new one', 
   expect([old.stopped, young.stopped]).toEqual([true, false]);
 });
 
-test('tasks of a map file take no place from those of the API', () => {
+test('tasks of a map file do not count towards the limit of the API', () => {
   for (let index = 0; index < MAX_TASKS; index += 1) tasks.register(OWNER, { ...request, id: `map${index}`, isConfig: true }, 1);
   for (let index = 0; index < MAX_TASKS; index += 1) tasks.register(OWNER, { ...request, id: `api${index}` }, 1);
   expect(() => tasks.register(OWNER, request, 1)).toThrow(expect.objectContaining({ code: 'too-many' }));

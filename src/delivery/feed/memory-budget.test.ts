@@ -7,7 +7,7 @@ const feed = {
   release: () => undefined,
 };
 
-test('what is stored and not released counts', () => {
+test('counts stored spans until they are released', () => {
   const budget = new MemoryBudget(feed, 100);
   const spans = budget.store([new Uint8Array(60), new Uint8Array(50)]);
   expect(budget.held).toBe(110);

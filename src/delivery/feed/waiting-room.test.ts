@@ -20,7 +20,7 @@ function waiter(answers: () => boolean = () => false) {
 }
 
 describe('a waiting room', () => {
-  it('has one timer for everybody and lets each wait as long', () => {
+  it('has one timer for all requests, and gives each its full time', () => {
     const context = new FakeViewContext();
     const room = new WaitingRoom(context, 10);
     const first = waiter();
@@ -36,7 +36,7 @@ describe('a waiting room', () => {
     expect([room.size, context.timers]).toEqual([0, 0]);
   });
 
-  it('counts what a request has waited elsewhere', () => {
+  it('counts the time that a request has waited elsewhere', () => {
     const context = new FakeViewContext();
     const room = new WaitingRoom(context, 10);
     const [first, second, third, over] = [waiter(), waiter(), waiter(), waiter()];
@@ -57,7 +57,7 @@ describe('a waiting room', () => {
     expect([first.log, room.size, context.timers]).toEqual([['gave up'], 0, 0]);
   });
 
-  it('takes nobody when it is full, until somebody leaves', () => {
+  it('refuses requests when it is full, until one leaves', () => {
     const room = new WaitingRoom(new FakeViewContext(), 1);
     const first = waiter();
     expect(room.add(first, 1000)).toBe(true);
@@ -67,7 +67,7 @@ describe('a waiting room', () => {
     expect(room.add(waiter(), 1000)).toBe(true);
   });
 
-  it('keeps only those that could not be answered', () => {
+  it('keeps only requests that could not be answered', () => {
     const room = new WaitingRoom(new FakeViewContext(), 10);
     let ready = false;
     const early = waiter(() => true);
@@ -82,7 +82,7 @@ describe('a waiting room', () => {
     expect([early.log.length, late.log.length, room.size]).toEqual([1, 2, 0]);
   });
 
-  it('sends everybody away when it closes, twice if need be', () => {
+  it('ends all requests when it closes, even when closed twice', () => {
     const context = new FakeViewContext();
     const room = new WaitingRoom(context, 10);
     const one = waiter();

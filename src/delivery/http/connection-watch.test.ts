@@ -75,7 +75,7 @@ test('an answer that is written and not taken ends the connection, also while an
   expect(socket.destroyed).toBe(true);
 });
 
-test('who was released, and who has gone, is nobody of ours', () => {
+test('ignores released and closed connections', () => {
   const [released, gone] = [connection(1), connection(2)];
   watch.release(released);
   const next = connection(2);

@@ -179,7 +179,7 @@ describe.each(WAYS)('HTTP/1.x listener, answers sent %s', (_way, sender) => {
     expect(await keeping.until((text) => text.endsWith('<GET /x>'))).toContain('Connection: keep-alive\r\n');
   });
 
-  test('a request with a body is the last of its connection: what follows is not read as a request', async () => {
+  test('a request with a body ends its connection: later bytes are not read as a request', async () => {
     const client = await open(await listen());
     client.send(`POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: ${GET.length}\r\n\r\n${GET}`);
     const text = await client.end();
@@ -187,7 +187,7 @@ describe.each(WAYS)('HTTP/1.x listener, answers sent %s', (_way, sender) => {
     expect(text.match(/HTTP\/1\.1 /g)).toHaveLength(1);
   });
 
-  test('what is pipelined behind a waiting request is answered after it', async () => {
+  test('a pipelined request is answered after the waiting request before it', async () => {
     const client = await open(await listen());
     client.send(`GET /later HTTP/1.1\r\nHost: a\r\n\r\n${GET}`);
     await expect.poll(() => handler.held.length).toBe(1);
@@ -231,7 +231,7 @@ describe.each(WAYS)('HTTP/1.x listener, answers sent %s', (_way, sender) => {
     expect(text.endsWith('<GET /x>')).toBe(true);
   });
 
-  test('large answers arrive whole, and their owner hears it', async () => {
+  test('large answers arrive whole, and report that they were sent', async () => {
     const client = await open(await listen());
     client.send('GET /big HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
     const text = await client.end();
@@ -282,7 +282,7 @@ describe.each(WAYS)('HTTP/1.x listener, answers sent %s', (_way, sender) => {
     expect(listener.counters).toMatchObject({ timeouts: 1, faults: 1, statuses: [0, 0, 0, 0, 1, 0] });
   });
 
-  test('an idle connection is closed, a waiting one is not', async () => {
+  test('an idle connection is closed, a connection with a waiting request is not', async () => {
     const port = await listen({ idleTime: 100 });
     const waiting = await open(port);
     waiting.send('GET /later HTTP/1.1\r\nHost: a\r\n\r\n');
@@ -308,7 +308,7 @@ describe.each(WAYS)('HTTP/1.x listener, answers sent %s', (_way, sender) => {
     await expect.poll(() => reasons).toHaveLength(1);
   });
 
-  test('a connection on which nothing is asked is closed as soon as one whose request does not end', async () => {
+  test('a connection without a request is closed after the same time as one with an incomplete request', async () => {
     const client = await open(await listen({ headerTime: 50 }));
     expect(await client.end()).toBe('');
     await expect.poll(() => reasons).toEqual(['nothing was asked']);

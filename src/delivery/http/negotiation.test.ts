@@ -50,7 +50,7 @@ describe('range', () => {
     expect(readRange(header, 100)).toEqual(expected);
   });
 
-  test('nothing of an empty body can be asked for', () => {
+  test('any range of an empty body is unsatisfiable', () => {
     expect(readRange('bytes=0-', 0)).toBe('unsatisfiable');
     expect(readRange('bytes=-1', 0)).toBe('unsatisfiable');
   });

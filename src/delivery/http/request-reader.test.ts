@@ -47,7 +47,7 @@ function read(chunks: readonly Buffer[]): (Seen | number)[] {
 const one = (text: string): (Seen | number)[] => read([Buffer.from(text, 'latin1')]);
 
 describe('request reader', () => {
-  test('reads what a browser sends', () => {
+  test('reads a request of a browser', () => {
     expect(one(CHROME)).toEqual([
       {
         method: 'GET',
@@ -59,7 +59,7 @@ describe('request reader', () => {
     ]);
   });
 
-  test('joins repeated headers and finds them whatever their case', () => {
+  test('joins repeated headers and finds them in any case', () => {
     const reader = new RequestReader(DEFAULT_HTTP_LIMITS);
     reader.push(Buffer.from('GET / HTTP/1.1\r\nhOsT: a\r\nX-One:  1 \r\nx-ONE:\t2\t\r\nX-Empty:\r\n\r\n'));
     const head = reader.next();

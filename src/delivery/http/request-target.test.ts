@@ -66,7 +66,7 @@ describe('request targets', () => {
     expect(completeUrl('http', splitTarget(target), { host, port: 3333 })).toBe(url);
   });
 
-  test.each(['a/b', 'a?b', 'a b', 'a:80:90', 'a:123456', '[::1', '::1', 'a@b'])('there is none for the host %j', (host) => {
+  test.each(['a/b', 'a?b', 'a b', 'a:80:90', 'a:123456', '[::1', '::1', 'a@b'])('have no complete URL for the host %j', (host) => {
     expect(() => completeUrl('http', splitTarget('/p'), { host, port: 3333 })).toThrow('not one host name');
   });
 });

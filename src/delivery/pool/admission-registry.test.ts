@@ -15,7 +15,7 @@ function start() {
   return { registry, bind, ended, onOver };
 }
 
-test('an admission ends once, with its session, and the thread that asked hears of it', () => {
+test('an admission ends once, with its session, and the end is reported to the thread that asked', () => {
   const { registry, bind, onOver, ended } = start();
   bind(1, 7, 's');
   bind(1, 8, 't');
@@ -33,14 +33,14 @@ test('an admission ends once, with its session, and the thread that asked hears 
   expect([registry.size, ended]).toEqual([0, []]);
 });
 
-test('one whose stream had ended when its thread told of it is over', () => {
+test('an admission reported after the end of its stream is over at once', () => {
   const { registry, bind } = start();
   bind(1, 7, 's', false);
   expect([...registry.takeOver()]).toEqual([[1, [7]]]);
   expect(registry.size).toBe(0);
 });
 
-test('when a thread is gone its sessions may go on in others, and their ends are told here', () => {
+test('sessions of a dead thread may continue in other threads, and their ends are reported here', () => {
   const { registry, bind, ended } = start();
   const [first, second] = [bind(1, 1), bind(2, 1)];
   registry.threadGone(1);
@@ -66,7 +66,7 @@ test('a thread that has stopped has told all ends itself', () => {
   expect([ended, registry.size]).toEqual([['record of 2.1'], 0]);
 });
 
-test('a session that was there before ends with itself, whatever thread ends or stops, and in the end', () => {
+test('an earlier session ends once, independent of threads, or with the registry', () => {
   const { registry, ended, onOver } = start();
   const closed = [vi.fn(), vi.fn()];
   const later = { ...VIEWER, session: 't' };

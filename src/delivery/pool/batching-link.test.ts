@@ -21,7 +21,7 @@ describe('a link to a delivery thread', () => {
     vi.useRealTimers();
   });
 
-  it('delivers at once while the thread wants to hear of everything', () => {
+  it('delivers at once while the thread is awake', () => {
     link.post([update('a')]);
     link.post([update('b')]);
     expect(posted).toEqual([[update('a')], [update('b')]]);
@@ -62,13 +62,13 @@ describe('a link to a delivery thread', () => {
     expect(posted).toEqual([[update('a'), { type: 'stop' }]]);
   });
 
-  it('bounds the bundle', () => {
+  it('sends a full batch before its time', () => {
     link.rest();
     for (let n = 0; n < 4096; n += 1) link.post([update('')]);
     expect(posted.map((messages) => messages.length)).toEqual([4096]);
   });
 
-  it('says when the thread has heard everything', () => {
+  it('reports to the thread that it has caught up', () => {
     link.rest();
     link.post([update('a')]);
     link.resume();
@@ -77,7 +77,7 @@ describe('a link to a delivery thread', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('forgets the bundle of a thread that is gone, twice if need be', async () => {
+  it('drops the batch of a terminated thread, even when closed twice', async () => {
     link.rest();
     link.post([update('a')]);
     link.close();

@@ -19,7 +19,7 @@ const hosts = (controlServerUrl: string) => [
   { access: { admissionWebhooks: { controlServerUrl, secretKey: 'k', timeout: 1, enables: { providers: [], publishers: [] } } } },
 ];
 
-test('threads are told of as they count, the last report of each', () => {
+test('counts the last report of each thread', () => {
   const made = new ControlFigures();
   made.set(1, [figures(URL, 1)]);
   made.set(1, [figures(URL, 2)]);
@@ -27,7 +27,7 @@ test('threads are told of as they count, the last report of each', () => {
   expect(made.all).toEqual([figures(URL, 2), figures(URL, 3), figures('http://other/')]);
 });
 
-test('of threads that are gone the counters stay, and what they had under way is lost', () => {
+test('keeps the counters of dead threads, and counts their pending closings as lost', () => {
   const made = new ControlFigures();
   const past = (times: number) => ({
     ...{ url: URL, requests: 100 * times, allowed: 50 * times, refused: 20 * times, failed: 30 * times, inFlight: 0, admitted: 0 },

@@ -97,7 +97,7 @@ describe.each([
     }
   });
 
-  test('is attended to while somebody is there, and tells once that one came after nobody was there', async () => {
+  test('is watched while a viewer is connected, and reports the first viewer after a time without viewers once', async () => {
     const { pool, comings } = await start();
     const blobs = new BlobFeed(pool, 'stream');
     blobs.putText('list.m3u8', 'here');
@@ -117,7 +117,7 @@ describe.each([
     }
   });
 
-  test('attends to the streams that somebody is served of, and tells their packagers once, until nobody is there', async () => {
+  test('watches the streams that are served, and notifies their packagers once, until no viewer is left', async () => {
     const { pool } = await start();
     const allBlobs = ['watched', 'other'].map((stream) => new BlobFeed(pool, stream));
     for (const blobs of allBlobs) blobs.putText('list.m3u8', 'here');
@@ -146,7 +146,7 @@ describe.each([
     ]);
   });
 
-  test('knows what is read without a session, for as long as a session would be alive', async () => {
+  test('counts feeds read without a session for the lifetime of a session', async () => {
     const { pool } = await start({ sessionIdle: 400 });
     for (const stream of ['read', 'other']) {
       const blobs = new BlobFeed(pool, stream);
@@ -161,7 +161,7 @@ describe.each([
     await expect.poll(() => pool.readFeeds).toBe(0);
   });
 
-  test('answers after nobody asked for a while also who has closed his side', async () => {
+  test('after idle time answers a client that has closed its side of the connection', async () => {
     const { pool } = await start();
     new BlobFeed(pool, 'stream').putText('list.m3u8', 'here');
     await expect.poll(() => pool.status().threads.every(({ resting }) => resting), { timeout: 5000 }).toBe(true);
@@ -185,7 +185,7 @@ describe.each([
     }
   });
 
-  test('gives memory back while nobody asks', async () => {
+  test('frees memory while there are no requests', async () => {
     const { pool } = await start();
     const blobs = new BlobFeed(pool, 'stream');
     await expect.poll(() => pool.status().threads.every(({ resting }) => resting), { timeout: 5000 }).toBe(true);
@@ -264,7 +264,7 @@ describe.each([
     ['/app/other/thumb.jpg', 'there is no such stream: its application does not exist, or nothing is published under this name\n'],
     ['/app/stream/nothing.m4s', 'the stream has no such file\n'],
     ['/app/stream', 'the stream has no such file\n'],
-  ])('%s is not there, and the answer says what is missing', async (path, words) => {
+  ])('%s is 404, and the answer names the missing part', async (path, words) => {
     const crossDomains = { urls: ['*'], headers: [] };
     await stream({ kind: 'thumbnail', crossDomains });
     (await stream({ crossDomains })).putText('list.m3u8', 'x');
@@ -277,7 +277,7 @@ describe.each([
     expect([head.status, await head.text(), head.headers.get('content-length')]).toEqual([404, '', `${words.length}`]);
   });
 
-  test('a host name that nobody has is said to be one', async () => {
+  test('an unknown host name is named in the answer', async () => {
     const { pool } = await start();
     pool.setHosts([{ name: 'default', hostNames: ['media.example'] }]);
     const answer = await get('/app/stream/list.m3u8');
@@ -353,7 +353,7 @@ describe.each([
     expect(new Set(await Promise.all(asked))).toEqual(new Set([503, 404]));
   });
 
-  test('a session counts once whichever thread sees it, and ends without further requests', async () => {
+  test('a session counts once across threads, and ends without further requests', async () => {
     // A process that is kept waiting for less asks in time all the same.
     const { pool, logger } = await start({ sessionIdle: 1000 });
     const blobs = new BlobFeed(pool, 'stream');

@@ -21,7 +21,7 @@ describe.each([
     started = null;
   });
 
-  test('a port that is taken is told', async () => {
+  test('an occupied port rejects with EADDRINUSE', async () => {
     const { pool } = await start();
     const blocker = createServer();
     await new Promise<void>((resolve) => blocker.listen(0, '127.0.0.1', resolve));

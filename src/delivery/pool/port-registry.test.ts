@@ -47,7 +47,7 @@ describe('port book', () => {
     expect(asked).toEqual(['1:80']);
   });
 
-  test('a failure of a later thread is told but does not close the port', async () => {
+  test('a failure in a later thread is reported without closing the port', async () => {
     const { id, opened } = open(80);
     registry.listening(1, id, 80);
     registry.failed(2, id, 'EMFILE');
@@ -55,7 +55,7 @@ describe('port book', () => {
     expect(failures).toEqual(['2:80 EMFILE']);
   });
 
-  test('when the first thread dies before it answers, the next one is asked', async () => {
+  test('when the first thread dies before its answer, the next thread is asked', async () => {
     const { id, opened } = open(0);
     threads = [2];
     registry.threadGone(1);
@@ -117,7 +117,7 @@ describe('port book', () => {
       expect(closed).toBe(1);
     });
 
-    test('nobody waits at one that cannot be taken over', async () => {
+    test('closes a socket that cannot be taken over', async () => {
       const { id } = registry.open({ host: '127.0.0.1', port: 0, tls: false }, held);
       threads = [1];
       registry.threadStarted(1);

@@ -127,7 +127,7 @@ describe('shared arena', () => {
     expect(() => writer.release(spans)).toThrow('released twice');
   });
 
-  test('what a starting thread is told is what is listed', () => {
+  test('replays the listed blocks to a starting thread', () => {
     const { arena, flush } = arenaWith([1]);
     const writer = arena.writer(0);
     const first = writer.store([Buffer.alloc(64 * KIB)]);

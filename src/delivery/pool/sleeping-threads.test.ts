@@ -41,7 +41,7 @@ describe.skipIf(loadAddon().addon === null)('delivery threads that sleep', () =>
     started = null;
   });
 
-  test('are started by the first connection, and answer it and those that wait with what has happened meanwhile', async () => {
+  test('are started by the first connection, and answer it and the waiting ones with the current contents', async () => {
     const made = await start();
     const { port } = await made.pool.listen(ANY);
     const second = await made.pool.listen(ANY);
@@ -72,14 +72,14 @@ describe.skipIf(loadAddon().addon === null)('delivery threads that sleep', () =>
     expect(running(made)).toBe(0);
   });
 
-  test('leave a port alone that somebody has', async () => {
+  test('refuse an occupied port', async () => {
     const made = await start();
     const { port } = await made.pool.listen(ANY);
     await expect(made.pool.listen({ ...ANY, port })).rejects.toThrow('EADDRINUSE');
     expect(running(made)).toBe(0);
   });
 
-  test('give ports back that nobody has come to', async () => {
+  test('release ports without connections', async () => {
     const made = await start();
     const [one, other] = [await made.pool.listen(ANY), await made.pool.listen({ ...ANY, host: '*' })];
     expect([await isFree(one.port), await isFree(other.port)]).toEqual([false, false]);
@@ -98,7 +98,7 @@ describe.skipIf(loadAddon().addon === null)('delivery threads that sleep', () =>
     expect(await isFree(port)).toBe(true);
   });
 
-  test('are there for somebody who leaves at once', async () => {
+  test('stay started after a client that leaves at once', async () => {
     const made = await start();
     const { port } = await made.pool.listen(ANY);
     const passer = connect(port, '127.0.0.1');

@@ -58,7 +58,7 @@ function admissions() {
   return { made, asked, over, revoked, gone, adopted, state, clock, letIn, seen, left };
 }
 
-test('one who comes back with its session is asked about again, by the URL of its beginning, and has another end', async () => {
+test('a viewer that returns with its session is asked about again by its first URL, and ends again', async () => {
   const { made, asked, over, revoked, clock, seen, left } = admissions();
   left();
   expect(over).toEqual([1]);
@@ -86,7 +86,7 @@ test('one who comes back with its session is asked about again, by the URL of it
 test.each<[what: string, said: object]>([
   ['is refused', DENIED],
   ['is to be elsewhere', { newUrl: 'http://a.test:80/app/other' }],
-])('one who %s by then is sent away', async (_what, said) => {
+])('a viewer that %s on its return is disconnected', async (_what, said) => {
   const { over, revoked, state, seen, left } = admissions();
   left();
   state.says = () => said;
@@ -97,7 +97,7 @@ test.each<[what: string, said: object]>([
   expect(over).toEqual('code' in said ? [1] : [1, 2]);
 });
 
-test('one who was sent where it is may come back there, for as long as it is told then', async () => {
+test('a viewer redirected to the same place may return there, until the new expiry', async () => {
   const { revoked, state, seen, left } = admissions();
   state.says = () => ({ newUrl: 'http://a.test:80/app/other' });
   left();
@@ -107,7 +107,7 @@ test('one who was sent where it is may come back there, for as long as it is tol
   await expect.poll(() => revoked).toEqual(['s']);
 });
 
-test('nobody else is asked about: other sessions, and those that are seen by one more thread', async () => {
+test('unknown sessions, and sessions seen by a second thread, are not asked about', async () => {
   const { made, asked, letIn, seen } = admissions();
   const admission = letIn();
   seen(VIEWER);
@@ -132,7 +132,7 @@ test('a viewer that leaves while the control server is asked has its end, and ma
   expect(asked).toHaveLength(3);
 });
 
-test('who is not remembered begins anew: after very many others, or with very long questions', async () => {
+test('a forgotten viewer starts again: after 10,000 others, or with a very long URL', async () => {
   const { asked, revoked, seen, left } = admissions();
   for (let n = 0; n <= 10_000; n += 1) left({ ...VIEWER, session: `s${n}` });
   expect(revoked).toEqual(Array.from({ length: 1000 }, (_, n) => `s${n}`));
@@ -145,7 +145,7 @@ test('who is not remembered begins anew: after very many others, or with very lo
   expect(revoked.at(-1)).toBe('long');
 });
 
-test('at the end all are over, also those about whom somebody is asked just then', async () => {
+test('a close ends all admissions, including those in question', async () => {
   const { made, over, seen, left } = admissions();
   left();
   seen(VIEWER);
@@ -154,7 +154,7 @@ test('at the end all are over, also those about whom somebody is asked just then
   expect(over).toEqual([1, 2]);
 });
 
-test('one who comes back at once is asked about when the control server has had time to hear of the end', async () => {
+test('a viewer that returns at once is asked about after the control server could process its end', async () => {
   const { made, asked, over, clock, letIn, seen } = admissions();
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   made.seen(1, { sighting: VIEWER, ended: null, ...letIn() }, true);
@@ -177,7 +177,7 @@ test('one who comes back at once is asked about when the control server has had 
   expect(vi.getTimerCount()).toBe(0);
 });
 
-test('one whose stream begins anew while it is asked about is let in where it is by then', async () => {
+test('a viewer whose stream restarts during the question is admitted to the new stream', async () => {
   const { made, asked, over, revoked, gone, state, seen, left } = admissions();
   left();
   const { promise, resolve } = Promise.withResolvers<object>();
@@ -195,7 +195,7 @@ test('one whose stream begins anew while it is asked about is let in where it is
   expect(over).toEqual([1, 2]);
 });
 
-test('when a thread dies its viewers end here, and may come back through another', async () => {
+test('when a thread dies its viewers end here, and may return through another thread', async () => {
   const { made, asked, over, adopted, clock, letIn, seen } = admissions();
   made.seen(1, { sighting: VIEWER, ended: null, ...letIn() }, true);
   made.threadGone(1);
@@ -211,7 +211,7 @@ test('when a thread dies its viewers end here, and may come back through another
   expect(adopted).toHaveLength(1);
 });
 
-test('one whose end its thread has told before it told of the beginning is not told of again', () => {
+test('an end reported before the start of its session is not reported again', () => {
   const { made, over, left } = admissions();
   made.seen(1, { sighting: VIEWER, ended: null, ticket: 7 }, true);
   made.sessionOver(VIEWER);
@@ -220,7 +220,7 @@ test('one whose end its thread has told before it told of the beginning is not t
   expect(over).toHaveLength(1);
 });
 
-test('of a crowd that comes back some are asked about at once, and the others when these have their answers', async () => {
+test('of 40 returning viewers 32 are asked about at once, and the others after the first answers', async () => {
   const { asked, revoked, state, seen, left } = admissions();
   const crowd = Array.from({ length: 40 }, (_, n) => ({ ...VIEWER, session: `s${n}` }));
   for (const viewer of crowd) left(viewer);
@@ -236,7 +236,7 @@ test('of a crowd that comes back some are asked about at once, and the others wh
   expect(revoked).toEqual(crowd.slice(32).map(({ session }) => session));
 });
 
-test('of a crowd that comes back nobody who waits is asked about after the end', async () => {
+test('waiting viewers are not asked about after a close', async () => {
   const { made, asked, over, state, seen, left } = admissions();
   const crowd = Array.from({ length: 40 }, (_, n) => ({ ...VIEWER, session: `s${n}` }));
   for (const viewer of crowd) left(viewer);

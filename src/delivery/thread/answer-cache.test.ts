@@ -168,7 +168,7 @@ describe.skipIf(addon === null)('answers without JavaScript', () => {
     return text.replace(/Date: [^\r]*\r\n/g, '');
   }
 
-  test('are those of JavaScript for the same bytes', async () => {
+  test('match the answers of JavaScript for the same bytes', async () => {
     const pick = random(20_261_128);
     for (let round = 0; round < 120; round += 1) {
       const pieces: string[] = [];

@@ -18,7 +18,7 @@ it('tells the checksum of a text with other tails from that with tails of zeros'
   );
 });
 
-it('multiplies whatever the sign of the factors', () => {
+it('multiplies factors with either sign', () => {
   expect(timesModulo(0x80000000, 0x12345678)).toBe(0x12345678);
   expect(timesModulo(0x80000000 | 0, 0x12345678)).toBe(0x12345678);
   expect(timesModulo(0, 0x12345678)).toBe(0);

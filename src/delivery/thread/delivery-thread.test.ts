@@ -85,7 +85,7 @@ it('answers 503 if it is unknown whether another server has the stream', async (
   expect([response.status, response.headers.get('retry-after'), await response.text()]).toEqual([503, '1', RefusalText.NO_MAP]);
 });
 
-it('sends those away who begin to watch while the server is drained, and nobody else', async () => {
+it('refuses new viewers while the server is drained, and serves existing ones', async () => {
   const { thread, told } = start(() => ({
     handle: (exchange) => {
       exchange.respond(200, [], []);
@@ -129,7 +129,7 @@ it('closes all streams and stops when a view fails at its end', async () => {
   expect(told('report').flatMap(({ sessionEvents }) => sessionEvents.map(({ ended }) => ended))).toEqual([null, 'the stream ended']);
 });
 
-it('tells of which streams somebody is served, and when nobody has asked for one for a while', async () => {
+it('reports the streams that are served, and the end of serving after a time without requests', async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
   const reports = (count: number): unknown => vi.advanceTimersByTime(count * SETTINGS.limits.reportInterval);
   const { thread, told } = start(() => ({
@@ -158,7 +158,7 @@ it('tells of which streams somebody is served, and when nobody has asked for one
   expect(news()).toBe('1+ 2+ 1- 1+ 2-');
 });
 
-it('tells which streams somebody without a session has read since the last report', async () => {
+it('reports the feeds read without a session since the last report', async () => {
   const { thread, told } = start((_feed, context) => ({
     handle: (exchange) => {
       if (exchange.file === 'read') context.noteReader();
@@ -185,13 +185,13 @@ it('closes a port that is given up while it opens', async () => {
   expect(told('listen-failed')).toMatchObject([{ listener: 1, message: 'the port was given up while it opened' }]);
 });
 
-it('tells that a port cannot be opened with the certificates there are', async () => {
+it('reports that a port cannot be opened with unusable certificates', async () => {
   const { thread, told } = start(() => ({}));
   thread.receive([{ type: 'certificates', handover: 1, certificates: [{ hostNames: ['a'], cert: 'none', key: 'none' }] }, listen(1, true)]);
   await until('the answer', () => told('listen-failed').length > 0, WAIT);
 });
 
-it('lets views wait by a clock that nobody sets', () => {
+it('gives views the monotonic clock', () => {
   const contexts: ViewContext[] = [];
   const { thread } = start((_feed, context) => {
     contexts.push(context);
@@ -249,7 +249,7 @@ it('holds who begins to watch until it is decided, and looks for no stream befor
   expect(told('demand')).toHaveLength(1);
 });
 
-it('makes no session for who was let in before the application had tokens', async () => {
+it('creates no session for a viewer that was admitted before the application had tokens', async () => {
   const { hosts, checksOf, urls, answer } = asked();
   const { thread, told } = start(
     (_settings, context) => ({
@@ -270,7 +270,7 @@ it('makes no session for who was let in before the application had tokens', asyn
   expect(await (await held).text()).toBe('undefined');
 });
 
-it('tells who is refused later why, and looks for no stream', async () => {
+it('answers a late refusal with its reason, and looks for no stream', async () => {
   const { hosts, checksOf, urls, answer } = asked();
   const { thread, told } = start(() => ({}), checksOf);
   thread.receive([hosts, listen(1)]);

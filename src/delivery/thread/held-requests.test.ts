@@ -93,7 +93,7 @@ describe.skipIf(loadAddon().addon === null)('requests for an answer that JavaScr
     expect(all.heldFor).toEqual([0]);
   });
 
-  test('wait on when it leaves: the one that has waited longest is held instead', async () => {
+  test('keep waiting when it leaves: the longest waiting request is held instead', async () => {
     const { all, leader, others } = await start(4);
     leader.socket.socket.destroy();
     await held(all, 2);

@@ -76,7 +76,7 @@ describe.skipIf(addon === null)('files that several viewers ask for', () => {
     expect(hot.figures.bytes).toBe(0);
   });
 
-  test('make room when nobody has asked for them of late; what is being sent stays as it was', async () => {
+  test('make room when they were not requested lately; an image being sent stays unchanged', async () => {
     const hot = open(2.5 * SIZE);
     const files = [fileOf(), fileOf(), fileOf()];
     const ask = (n: number): Image | null => hot.image(files[n]!, [bytesOf('abc'[n]!)], SIZE);

@@ -143,7 +143,7 @@ describe.skipIf(loadAddon().addon === null)('answers that are kept', () => {
     expect(started.told('report').at(-1)!.http.timeouts).toBe(timeouts + 1);
   });
 
-  test('are given to whoever leaves in the middle without harm to others', async () => {
+  test('may be cut off by a client that leaves, without harm to others', async () => {
     const started = await start();
     const client = started.open();
     await warm(started, client, 'large');

@@ -115,7 +115,7 @@ test('a socket that fails to accept is reported, and continues', async () => {
   await once(client, 'connect');
 });
 
-test('the connection closes afterwards: what follows on it would not be signalling', async () => {
+test('the connection closes after a relayed request', async () => {
   const socket = connect(plain, '127.0.0.1');
   socket.write('DELETE /app/stream/key?direction=whep HTTP/1.1\r\nHost: a\r\n\r\n');
   let text = '';
@@ -227,7 +227,7 @@ test.each(['silent', 'talkative'])('a request whose body does not end is given u
   client.socket.destroy();
 });
 
-test('over TLS, too, also when nobody answers at all', async () => {
+test('works over TLS, and answers 502 when the main thread is silent', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-mute-'));
   const mute = createServer().listen(join(folder, 'socket'));
   await once(mute, 'listening');
@@ -254,7 +254,7 @@ test('an upgrade that is refused does not stay', async () => {
   client.socket.destroy();
 });
 
-test('a client that takes nothing of what is relayed to it is cut off', async () => {
+test('a client that does not read is cut off', async () => {
   const admission = new Admission({ ...OPEN_ADMISSION, threads: 1, slot: 0 }, { connections: 10, relays: 10, log: logger });
   onTestFinished(() => admission.close());
   const relay = new MainThreadRelay(foreign.path, admission, 0.01);
@@ -278,7 +278,7 @@ test('a client that takes nothing of what is relayed to it is cut off', async ()
   expect(server.destroyed).toBe(true);
 });
 
-test('what is not signalling stays where it is', async () => {
+test('other requests are not relayed', async () => {
   expect((await fetch(`http://127.0.0.1:${plain}/app/stream`, { method: 'POST' })).status).toBe(405);
   expect((await fetch(`http://127.0.0.1:${plain}/app/stream/file.m3u8`)).status).toBe(404);
 });

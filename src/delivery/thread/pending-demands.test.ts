@@ -13,7 +13,7 @@ function setUp(limit = 10) {
   return { desk, posted, told, ask };
 }
 
-it('asks once for all who want a stream, and tells all', () => {
+it('asks once for all requests of a stream, and answers all', () => {
   const { desk, posted, told, ask } = setUp();
   ask('first');
   ask('second');
@@ -57,7 +57,7 @@ it('holds no more than it may', () => {
   expect(desk.waiting).toBe(1);
 });
 
-it('sends everybody away when it closes', () => {
+it('answers all requests with a refusal when it closes', () => {
   const { desk, told, ask } = setUp();
   ask('first');
   desk.close();

@@ -32,7 +32,7 @@ describe('shared files', () => {
     expect((await blobs.borrow(file('a')))?.bytes.length).toBe(3);
   });
 
-  test('more than the limit is not lent, until something is given back', async () => {
+  test('refuses files beyond its limit, until one is released', async () => {
     const blobs = new SharedFiles(1000);
     const first = await blobs.borrow(file('a'));
     expect(await blobs.borrow(file('b'))).toBeNull();

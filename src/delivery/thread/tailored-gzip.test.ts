@@ -66,7 +66,7 @@ describe('TailoredGzip', () => {
 });
 
 describe('TextCoder', () => {
-  it('compresses a tailored text whatever its tail is', () => {
+  it('compresses a tailored text with any tail', () => {
     const coder = new TextCoder();
     // More lengths than are remembered, and longer ones than can be.
     for (let length = 1; length < 150; length += 7) {
@@ -83,7 +83,7 @@ describe('TextCoder', () => {
     expect(coder.gzipTailored(PIECES, '')).toBe(body);
   });
 
-  it('lays a tailored text out whatever its tail is', () => {
+  it('writes a tailored text with any tail', () => {
     const coder = new TextCoder();
     const long = Array.from({ length: 3000 }, (_unused, n) => `"\nsegment ${n}`);
     const kept: [Buffer, string][] = [];

@@ -12,7 +12,7 @@ const THERE = { feed: 2, address: 'v\napp\nother' };
 describe('session tokens', () => {
   const tokens = new SessionTokens(SECRET, 5);
 
-  test('a token is good for its stream in every thread with the secret', () => {
+  test('a token is valid for its stream in every thread with the secret', () => {
     const { id, token } = tokens.mint(HERE.address, 1_800_000_000_500);
     expect(token).toMatch(/^[0-9a-z]{12,}_[\w-]{16}$/);
     expect(new SessionTokens(SECRET, 9).verify(token, HERE.address)).toEqual({ id, expiresAt: 1_800_000_001_000 });
@@ -35,7 +35,7 @@ describe('session tokens', () => {
     }
   });
 
-  test('a token names the play token that it was made for, and cannot be told another one', () => {
+  test('a token names its play token, and cannot be altered to name another', () => {
     const { id, token } = tokens.mint(HERE.address, 1_800_000_000_000, '0123456789ab');
     expect(id).toMatch(/^[0-9a-z]{12,}G0123456789ab$/);
     expect(new SessionTokens(SECRET, 9).verify(token, HERE.address)).toEqual({ id, expiresAt: 1_800_000_000_000, grant: '0123456789ab' });
@@ -83,7 +83,7 @@ describe('sessions of a thread', () => {
     expect(sessions.size).toBe(0);
   });
 
-  test('a token that another thread made, or that was idle, comes back to life', () => {
+  test('a token of another thread, or of an idle session, opens its session again', () => {
     const { token } = make(2).create(HERE, '10.0.0.1')!;
     expect(sessions.check(HERE, token, '10.0.0.2')?.token).toBe(token);
     now = 40_000;
@@ -100,7 +100,7 @@ describe('sessions of a thread', () => {
     expect(events()).toEqual([null, 'expired']);
   });
 
-  test('a session that was let in for a while ends then, in all threads, and is told so', () => {
+  test('an expiring session ends in all threads at its time, and reports "expired"', () => {
     const { token } = sessions.create(HERE, '10.0.0.1', { until: 1_700_000_020_900 })!;
     const other = make(3);
     for (now = 0; now <= 19_000; now += 1000) {
@@ -136,7 +136,7 @@ describe('sessions of a thread', () => {
     expect(events()).toEqual([null, null, null, 'too many sessions', null, 'too many sessions']);
   });
 
-  test('that is so whoever else leaves meanwhile', () => {
+  test('the oldest sessions go first, even after others have left', () => {
     sessions = make(1, 4);
     const made: string[] = [];
     const create = (count: number): void => {
@@ -159,7 +159,7 @@ describe('sessions of a thread', () => {
     expect([gone(), sessions.size]).toEqual([[11], 4]);
   });
 
-  test('those that are over are forgotten, whatever has been looked at', async () => {
+  test('ended sessions are freed, whatever was looked up meanwhile', async () => {
     sessions = make(1, 1000);
     /** Some 500 are there at any time. */
     const churn = (): WeakRef<object>[] => {
@@ -179,7 +179,7 @@ describe('sessions of a thread', () => {
     expect(all.filter((one) => one.deref() !== undefined).length).toBeLessThan(600);
   });
 
-  test('an address has a share of them; who has one goes on, and others are not concerned', () => {
+  test('an address has a share of sessions; existing sessions and other addresses continue', () => {
     const full: string[] = [];
     const options = { tokens: new SessionTokens(SECRET, 1), clock: { now: () => now, monotonic: () => now }, limit: 100 };
     sessions = new ThreadSessions({ ...options, share: 2, onFull: (address) => full.push(address), idle: 30_000, lifetime: 100_000 });
@@ -197,7 +197,7 @@ describe('sessions of a thread', () => {
     expect(sessions.create(HERE, '10.0.0.1')).not.toBeNull();
   });
 
-  test('bytes are told once, a thousand viewers at a time, whoever waits longest first', () => {
+  test('bytes are reported once, a thousand viewers at a time, the longest waiting first', () => {
     sessions = make(1, 5000);
     const live = Array.from({ length: 1500 }, () => sessions.create(HERE, '10.0.0.1')!);
     for (const session of live) session.countBytes(10);
@@ -253,7 +253,7 @@ describe('sessions of a thread', () => {
       expect(sessions.takeEvents()[0]?.sighting.session).toBe(first?.sighting.session);
     });
 
-    test('one that was sent away is refused, and others are not', () => {
+    test('a disconnected viewer is refused, others are not', () => {
       seen('10.0.0.1');
       seen('10.0.0.2');
       const [first] = sessions.takeEvents();
@@ -322,7 +322,7 @@ describe('session ledger', () => {
     expect(ledger.size).toBe(0);
   });
 
-  test('bytes go to the viewer, whichever thread sent them, while it is there', () => {
+  test('bytes sent by any thread are counted for the viewer while it exists', () => {
     ledger.opened(1, viewer);
     ledger.countBytes({ sightings: [{ ...viewer, session: 'unknown' }, viewer], bytes: [1, 2] });
     ledger.closed(1, viewer, 'idle');

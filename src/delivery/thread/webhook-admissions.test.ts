@@ -29,7 +29,7 @@ async function start(limit = 2) {
   return { control, desk, check, ask, settings };
 }
 
-test('asks the control server, and tells it the end when the session of the ticket is over in all threads', async () => {
+test('asks the control server, and reports the end when the session of the ticket is over in all threads', async () => {
   const { control, desk, check, ask, settings } = await start();
   const covered = (['llhls', 'hls'] as const).map((protocol) => check.covers('outgoing', protocol));
   expect([...covered, check.covers('incoming', 'rtmp')]).toEqual([true, false, false]);
@@ -48,7 +48,7 @@ test('asks the control server, and tells it the end when the session of the tick
   expect(control.about('', 'closing')).toHaveLength(1);
 });
 
-test('who becomes no session is over at once; a picture and who is refused have no ticket', async () => {
+test('an admission without a session ends at once; thumbnails and refused requests get no ticket', async () => {
   const { control, desk, ask } = await start();
   const said = await ask();
   if (said.admitted) said.closed?.();
@@ -59,7 +59,7 @@ test('who becomes no session is over at once; a picture and who is refused have 
   expect(desk.size).toBe(0);
 });
 
-test('refuses those who ask when too many wait', async () => {
+test('refuses requests when too many wait', async () => {
   const { control, desk, ask } = await start();
   const { promise: go, resolve } = Promise.withResolvers<void>();
   control.answer = async () => {

@@ -25,7 +25,7 @@ function asked(servername?: string): Promise<string> {
   });
 }
 
-test('a literal name wins over patterns that stand before it; names of nobody get the first', async () => {
+test('a literal name is preferred to earlier patterns; unknown names get the first certificate', async () => {
   const list = [
     { hostNames: ['some.test', '*.some.test'], ...some },
     { hostNames: ['*.test'], ...everybody },

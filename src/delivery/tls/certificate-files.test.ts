@@ -23,7 +23,7 @@ function faultOf(action: () => unknown): [string, string] {
 }
 
 describe('the certificate and its chain', () => {
-  test('stand in two files or in one, and are shown once', () => {
+  test('may be in two files or in one, and are sent once', () => {
     const both = cert + intermediate;
     expect(certificateOf({ certPath: cert, keyPath: key, chainCertPath: intermediate }, WITH_CHAIN)).toMatchObject({ cert: both, key });
     expect(certificateOf({ certPath: both, keyPath: key }, PATHS).cert).toBe(both);
@@ -91,7 +91,7 @@ describe('files', () => {
   });
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-  test('are read, and one that is missing is named', async () => {
+  test('are read, and a missing file is named', async () => {
     const tls = { certPath: join(folder, 'c.pem'), keyPath: join(folder, 'k.pem'), chainCertPath: join(folder, 'chain.pem') };
     expect(filesOf(tls)).toEqual([tls.certPath, tls.keyPath, tls.chainCertPath]);
     writeFileSync(tls.certPath, cert);

@@ -27,7 +27,7 @@ function secured(): VirtualHost {
   return virtualHost({ certPath: join(folder, 'cert.pem'), keyPath: join(folder, 'key.pem') });
 }
 
-it('has the certificate of a virtual host as long as it is there', async () => {
+it('has the certificate of a virtual host while the host exists', async () => {
   const store = new CertificateStore(new RecordingLogger());
   store.follow([secured()]);
   await store.settled();
@@ -108,7 +108,7 @@ describe('files of a host', () => {
     return { store, logger, conditions, errors, keys: () => told.map(({ hostNames, key }) => [hostNames[0], key]) };
   }
 
-  it('are followed: a renewed pair is used without anybody asking', async () => {
+  it('are followed: a renewed pair is used without a reload', async () => {
     const [a, b] = [host('a.example'), host('b.example')];
     const [first, second, fixed] = [selfSigned('a.example'), selfSigned('a.example'), selfSigned('b.example')];
     a.write(first.cert, first.key);
@@ -128,7 +128,7 @@ describe('files of a host', () => {
     ]);
   });
 
-  it('keep the old pair while half of the new one is there, which is said once', async () => {
+  it('keep the old pair while half of the new pair is there, and log that once', async () => {
     const a = host('half.example');
     const [first, second] = [selfSigned('half.example'), selfSigned('half.example')];
     a.write(first.cert, first.key);

@@ -32,7 +32,7 @@ function made() {
   return { certificate, conditions, lines };
 }
 
-test('says of each fault once that the one before stays, and that it is over', async () => {
+test('logs each fault once with the certificate that stays, and its end', async () => {
   const [first, second] = [selfSigned('a'), selfSigned('a')];
   write(first);
   const { certificate, conditions, lines } = made();
@@ -61,7 +61,7 @@ test('a reload reports a fault to its caller, and keeps the previous certificate
   expect(certificate.pair?.key).toBe(pair.key);
 });
 
-test('what was being read when it was closed is neither used nor told of', async () => {
+test('a result read after the close is neither used nor logged', async () => {
   write({ cert: 'none', key: 'none' });
   const bad = made();
   const failing = bad.certificate.renew();
@@ -78,7 +78,7 @@ test('what was being read when it was closed is neither used nor told of', async
   expect(good.conditions.reasons).toEqual(['that of another']);
 });
 
-test('what is no longer followed is the fault of nobody', async () => {
+test('a close clears its condition', async () => {
   write({ cert: 'none', key: 'none' });
   const { certificate, conditions } = made();
   await certificate.renew();

@@ -14,7 +14,7 @@ const STREAM: JudgedStream = {
 const codes = (rules: NonNullable<AlertRulesConfig['ingress']>, stream: Partial<JudgedStream> = {}): string[] =>
   measuredAlerts(rules, { ...STREAM, ...stream }).map(({ code }) => code);
 
-test('the words are those that the reference server was recorded with', () => {
+test('descriptions match the recorded ones of OvenMediaEngine', () => {
   const rules = { maxWidth: 320, minHeight: 720, minSamplerate: 96_000, minFramerate: 60, minBitrate: 2_000_000 };
   expect(measuredAlerts(rules, STREAM)).toEqual([
     {
@@ -34,7 +34,7 @@ test('the words are those that the reference server was recorded with', () => {
   ]);
 });
 
-test('each bound counts on its own side, and what lies on it is good', () => {
+test('each bound is one-sided, and the bound itself is allowed', () => {
   expect(codes({ maxBitrate: 736_850, maxFramerate: 30.9, maxHeight: 359, minWidth: 641, maxSamplerate: 47_999 })).toEqual([
     'INGRESS_FRAMERATE_HIGH',
     'INGRESS_WIDTH_SMALL',
@@ -47,7 +47,7 @@ test('each bound counts on its own side, and what lies on it is good', () => {
   expect(codes({})).toEqual([]);
 });
 
-test('what is not known yet is not judged', () => {
+test('unknown values are not judged', () => {
   expect(codes({ minBitrate: 1e9, minFramerate: 1000 }, { bitrate: 0, framerate: 0 })).toEqual([]);
 });
 

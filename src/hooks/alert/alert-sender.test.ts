@@ -28,7 +28,7 @@ afterEach(async () => {
   receiver.close();
 });
 
-test('alerts come signed, one after the other, in order', async () => {
+test('alerts are sent signed, sequentially and in order', async () => {
   make();
   for (let n = 0; n < 20; n += 1) sender.push(alert(n));
   await until('20 delivered', () => sender.figures.delivered === 20, OFTEN);
@@ -42,7 +42,7 @@ test.each([
   ['denies', (response: Parameters<AlertReceiver['answer']>[0]) => response.writeHead(403).end('no')],
   ['lies', (response: Parameters<AlertReceiver['answer']>[0]) => response.end('<html>')],
   ['redirects', (response: Parameters<AlertReceiver['answer']>[0]) => response.writeHead(302, { Location: '/x' }).end()],
-])('one that %s has heard it: nothing is sent again', async (_what, answer) => {
+])('an alert to a server that %s is not sent again', async (_what, answer) => {
   receiver.answer = answer;
   make();
   for (let n = 0; n < 3; n += 1) sender.push(alert(n));
@@ -88,7 +88,7 @@ test('while it hangs 256 wait, and the oldest give way to newer ones', async () 
   expect(metricsText(alertMetrics(() => sender.figures))).toContain('\nmillrace_alerts_dropped_total 10\n');
 });
 
-test('an attempt that takes too long is one that failed', async () => {
+test('an attempt without an answer in time has failed', async () => {
   receiver.answer = (response, count) => {
     if (count === 2) response.end('{}');
   };
@@ -98,7 +98,7 @@ test('an attempt that takes too long is one that failed', async () => {
   expect(receiver.codes).toEqual(['1', '1']);
 });
 
-test('a stop waits for what can still be told, and not for what cannot', async () => {
+test('a stop waits for deliverable alerts, and not for others', async () => {
   make();
   for (let n = 0; n < 5; n += 1) sender.push(alert(n));
   await sender.stop(5000);

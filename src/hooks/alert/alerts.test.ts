@@ -70,7 +70,7 @@ function start(rules: AlertConfig['rules'], privacyProtection = false, url = rec
 
 const begin = (): void => notices.post({ type: 'stream.created', ...PLACE, sourceType: 'RtspPull', sourceUrl: stream.sourceUrl });
 
-test('queues that are full are told by name, and once more when none is', async () => {
+test('full queues are named, and their recovery is sent once', async () => {
   start({ internalQueueCongestion: {} });
   const queue = queues.create<number>({ urn: 'mngq:v=#default#app:s=/live:p=imr:r=indicator', type: 'Packet', threshold: 2 });
   for (let n = 0; n < 2; n += 1) {
@@ -98,7 +98,7 @@ test.each([
   ['decoding', 'EGRESS_TRANSCODE_FAILED_DECODING'],
   ['encoding', 'EGRESS_TRANSCODE_FAILED_ENCODING'],
   ['filtering', 'EGRESS_TRANSCODE_FAILED_FILTERING'],
-] as const)('an encode that is left out for its %s is told once, with the stream that it was to be made of', async (fault, code) => {
+] as const)('an encode left out for its %s is sent once, with its source stream', async (fault, code) => {
   start({ egress: { transcodeStatus: {} } });
   begin();
   notices.post({ type: 'stream.ready', ...PLACE, output: 'out' });
@@ -120,7 +120,7 @@ test.each([
   expect(receiver.codes).toHaveLength(1);
 });
 
-test('what is not known of a fault is left out', async () => {
+test('unknown details of a fault are left out', async () => {
   start({ egress: { transcodeStatus: {} } });
   begin();
   notices.post({ type: 'stream.ready', ...PLACE, output: 'out' });
@@ -130,7 +130,7 @@ test('what is not known of a fault is left out', async () => {
   expect(Object.keys(extraInfo ?? {})).toEqual(['outputProfile', 'parentSourceTrackId', 'sourceTrackId']);
 });
 
-test('an output profile that makes no stream is told once', async () => {
+test('an output profile that makes no stream is sent once', async () => {
   start({ egress: { transcodeStatus: {} } });
   begin();
   alerts?.look();
@@ -164,7 +164,7 @@ test('only events that the rules name are reported', async () => {
   expect(receiver.codes).toEqual(['INGRESS_WIDTH_SMALL']);
 });
 
-test('a URL that is none, and rules that are not there, are told in the log', () => {
+test('an invalid URL and missing rules are logged', () => {
   expect(start({}, false, '')?.figures).toBeNull();
   expect(start({}, false, 'ftp://x')?.figures).toBeNull();
   expect(start(undefined)?.figures).not.toBeNull();

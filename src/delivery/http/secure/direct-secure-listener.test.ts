@@ -179,7 +179,7 @@ describe.skipIf(loadAddon().addon === null)('TLS past Node', () => {
     await expect.poll(() => listener.connections).toBe(0);
   });
 
-  test('HTTP/2: names, several values of a header, HEAD, and what a handler throws', async () => {
+  test('HTTP/2: names, repeated headers, HEAD, and an exception of a handler', async () => {
     const { headers, body } = await get(Buffer.from('/päth').toString('latin1'), { accept: ['a', 'b'], cookie: 'x=1' });
     expect(headers).toMatchObject({ ':status': 200, 'x-one': '1', 'x-two': 'a: b', date: expect.stringMatching(/GMT$/) });
     expect(body.toString()).toBe('</päth>');
@@ -190,7 +190,7 @@ describe.skipIf(loadAddon().addon === null)('TLS past Node', () => {
     expect((await get('/x', { ':method': 'GET', 'content-length': '5' }).catch(() => null))?.headers[':status'] ?? 'reset').toBe('reset');
   });
 
-  test('HTTP/2: a body larger than any window is read, one that nobody reads is refused', async () => {
+  test('HTTP/2: a body larger than any window is read, an unread body is refused', async () => {
     const stream = session().request({ ':path': '/body', ':method': 'POST' });
     stream.end(randomBytes(400_000));
     expect((await answerOf(stream)).body.toString()).toBe('400000');
@@ -270,7 +270,7 @@ describe.skipIf(loadAddon().addon === null)('TLS past Node', () => {
     await expect.poll(() => listener.connections).toBe(0);
   });
 
-  test('lets answers in progress end when it closes, and takes no more', async () => {
+  test('finishes its answers when it closes, and refuses new requests', async () => {
     const client = session();
     const waiting = answerOf(client.request({ ':path': '/wait' }));
     await expect.poll(() => handler.held.length).toBe(1);
