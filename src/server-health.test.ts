@@ -97,7 +97,7 @@ test('a TLS port that waits for a certificate degrades the server, and says so',
   expect([answer.status, await answer.json()]).toEqual([200, { status: 'degraded', reasons }]);
 });
 
-test('a log that cannot be written degrades the server for as long as nobody was told of the lost lines', { timeout: 30_000 }, async () => {
+test('a log that cannot be written degrades the server until its lost lines are reported', { timeout: 30_000 }, async () => {
   const logger = Object.assign(new RecordingLogger(), { dropped: 0 });
   const { started, api } = await begin({}, logger);
   await started;

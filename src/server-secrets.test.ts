@@ -18,7 +18,7 @@ async function start(configFile: string, stateFolder: string): Promise<MillraceS
   return server;
 }
 
-test('what was set through the API is shown to nobody who follows the server, nor after the next start', { timeout: 60_000 }, async () => {
+test('secrets set through the API are masked for all followers, also after the next start', { timeout: 60_000 }, async () => {
   const [rtmp = 0, http = 0, api = 0, ice = 0, relay = 0] = await freePorts(5);
   const folder = mkdtempSync(path.join(tmpdir(), 'millrace-secrets-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));

@@ -37,7 +37,7 @@ async function startPublished(features: Parameters<typeof serverXml>[1], change 
   return { client: new ApiClient(`http://127.0.0.1:${api}`, ACCESS_TOKEN), publisher, http, folder };
 }
 
-test('an RTMP publisher whom nobody attends to rests; a push and a viewer who come end that at once', { timeout: 120_000 }, async () => {
+test('an RTMP publisher without viewers rests until a push or a viewer starts', { timeout: 120_000 }, async () => {
   // Sweeps of the listener come when the test says so: who is read without one was roused.
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
   const { client, publisher, http } = await startPublished({ push: '' });
@@ -86,7 +86,7 @@ test('an RTMP publisher whom nobody attends to rests; a push and a viewer who co
   expect(await grows(ask)).toBe(true);
 });
 
-test('what the API asks for is written into the allowed folders only, which the shipped configuration names', async () => {
+test('output paths of the API must lie in the allowed folders, which the shipped configuration names', async () => {
   expect(loadServerConfig(defaultServerFile).config.storage.allowedRoots).toEqual(['recordings', 'hls-dumps']);
   const storage = '<Storage><AllowedRoots><Path>recordings</Path></AllowedRoots></Storage>';
   const { client, publisher, folder } = await startPublished({ recordRoot: '' }, (xml) => xml.replace('<Bind>', `${storage}<Bind>`));
@@ -137,7 +137,7 @@ test('an option that its service cannot read refuses the start, with its line', 
   expect(existsSync(path.join(folder, 'state'))).toBe(false);
 });
 
-test('what the last run left is touched when every port is open, not by a start that fails', { timeout: 60_000 }, async () => {
+test('files of the last run are recovered after every port is open, and not by a start that fails', { timeout: 60_000 }, async () => {
   const recoveries = [vi.spyOn(FilePublisher.prototype, 'recover'), vi.spyOn(Dumper.prototype, 'recover')];
   onTestFinished(() => void vi.restoreAllMocks());
   const folder = mkdtempSync(path.join(tmpdir(), 'millrace-server-'));

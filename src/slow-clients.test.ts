@@ -193,7 +193,7 @@ test.runIf(process.platform === 'linux')('no client that never reads outlives it
   await rid(ours);
 });
 
-test('callers by UDP who send nothing are sent away', { timeout: 60_000 }, async () => {
+test('UDP callers that send nothing are disconnected', { timeout: 60_000 }, async () => {
   expect([...listening.udp].sort()).toEqual([ports.srtIn, ports.srtOut, ports.ice].sort());
   const local = await SrtUdpPort.open({ clock: systemClock, host: '127.0.0.1', port: 0, policy: null, onError: () => undefined });
   const { promise, resolve } = Promise.withResolvers<string>();

@@ -119,7 +119,7 @@ describe('splices', () => {
     expect(parseSplice(taken.events[0]?.data ?? new Uint8Array(0))).toMatchObject({ id: 9, type: 'out', duration: 90_000 });
   });
 
-  it('keep their bytes when others follow, and those before the tracks are nobody’s', () => {
+  it('keep their bytes after their buffer is reused, and are dropped before the tracks are known', () => {
     const { feed, stream: taken } = open();
     const [before, first, second] = [1, 2, 3].map((id) =>
       buildSpliceInsert({ id, type: 'out', time: 0, duration: 90_000, autoReturn: false }),
@@ -147,7 +147,7 @@ describe('splices', () => {
     expect(taken.events.map(({ data: section }) => parseSplice(section)?.id)).toEqual([2, 3]);
   });
 
-  it('have the time of the media also where the clock of the source has begun anew', () => {
+  it('have the time of the media after the clock of the source has wrapped', () => {
     const { feed, stream: taken } = open();
     const buffer = new TsBuffer();
     const muxer = new TsMuxer([data, audio]);
@@ -208,7 +208,7 @@ describe('TransportFeed', () => {
     expect(feed.undecodable).toBe(0);
   });
 
-  it('does not start a stream of which nothing can be read, and says why', () => {
+  it('does not start a stream without readable tracks, and names the fault', () => {
     const { feed, stream } = open({ limits: { trackWait: 1000 } });
     stream.fault = new ProtocolError('AVCC', 'made up');
     feed.push(SAMPLE);
@@ -224,7 +224,7 @@ describe('TransportFeed', () => {
     expect(stream.tracks[1]).toMatchObject({ publicName: 'Commentary', language: 'en', characteristics: 'public.x' });
   });
 
-  it('starts without a track that never tells its parameters, once the wait is over', () => {
+  it('starts without a track that never sends its parameters, after the waiting time', () => {
     const { feed, stream } = open({ limits: { trackWait: 1000 } });
     // A stream joined in the middle: audio at once, parameter sets of the frame not before the next keyframe.
     const withoutVideo = SAMPLE.slice();
@@ -255,7 +255,7 @@ describe('TransportFeed', () => {
     expect(stream.tracks.map(({ id }) => id)).toEqual([0x100, 0x101]);
   });
 
-  it('takes the program it is told to, of several', () => {
+  it('takes the configured program of several', () => {
     const programs = ['-map', '0:v', '-map', '1:a', '-map', '0:v', '-map', '1:a', '-s:v:1', '160x90'];
     const split = ['-program', 'program_num=1:st=0:st=1', '-program', 'program_num=7:st=2:st=3'];
     const both = encode(...VIDEO, '-c:a', 'aac', ...programs, ...split);
@@ -278,7 +278,7 @@ describe('TransportFeed', () => {
     expect(take(3)).toMatchObject({ fault: 'there is no program 3 among 1, 7', ids: [], packets: [] });
   });
 
-  it('bounds what it holds back', () => {
+  it('bounds the packets that it holds', () => {
     const { feed, stream } = open({ limits: { heldPackets: 20 } });
     const withoutAudio = SAMPLE.slice();
     for (let at = 0; at < withoutAudio.length; at += 188) {

@@ -17,7 +17,7 @@ test('a gate is open until it is shut', () => {
   expect([passes(gate, HD, false), passes(gate, AUDIO, true)]).toEqual([true, true]);
 });
 
-test('each video track goes on with its own keyframe, everything else with the first', () => {
+test('each video track opens at its own keyframe, other tracks at the first keyframe', () => {
   const gate = new KeyframeGate([HD, SD, STILL, AUDIO]);
   gate.shut();
   expect([passes(gate, AUDIO, true), passes(gate, STILL, true), passes(gate, HD, false)]).toEqual([false, false, false]);

@@ -91,7 +91,7 @@ function seriesName(name: string): string {
   return `${prefix}${metric}{${[FROM, labels].filter((text) => text !== '').join(',')}}`;
 }
 
-test('every alert fires for what it is about, and none for what is usual', () => {
+test('every alert fires in its own case, and not in normal operation', () => {
   const alerts = [...readFileSync(RULES, 'utf8').matchAll(/- alert: (\w+)/g)].map(([, name]) => name);
   expect(Object.keys(CASES)).toEqual(alerts);
   const folder = mkdtempSync(path.join(tmpdir(), 'millrace-alerts-'));

@@ -51,7 +51,7 @@ const written = async (count: number): Promise<void> => {
 };
 const day = (ms: number): string => new Date(ms).toISOString().slice(0, 10).replaceAll('-', '');
 
-test('each event is a line, also behind those of the last run', async () => {
+test('each event is a line, appended to those of the last run', async () => {
   start();
   for (const vhost of ['a', 'b']) post(vhost);
   await log.stop();
@@ -91,7 +91,7 @@ test('a day is a file, and nothing else in the folder is touched', async () => {
   expect([namesIn(`events.log.${first}`), namesIn('events.log')]).toEqual([['a'], ['b']]);
 });
 
-test('a disk that refuses costs lines, which are counted and told once, and the log goes on when it takes them again', async () => {
+test('lines refused by the disk are counted and reported once, and the log continues when the disk accepts writes again', async () => {
   writeFileSync(folder, 'a file where the folder should be');
   start();
   for (let n = 0; n < 3; n += 1) {

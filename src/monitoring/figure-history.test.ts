@@ -4,7 +4,7 @@ import { PublisherKind } from '../core/kinds.ts';
 import { TrafficMeter } from '../core/traffic-meter.ts';
 import { FigureHistory, SAMPLE_MS } from './figure-history.ts';
 
-test('samples have means since the one before, and an hour of them is kept', () => {
+test('samples are means since the previous sample, kept for an hour', () => {
   const clock = new ManualClock();
   const meter = new TrafficMeter(clock, null);
   let cpu = 5_000_000;
@@ -34,7 +34,7 @@ test('samples have means since the one before, and an hour of them is kept', () 
   expect([history.samples.length, history.samples[0]?.at]).toEqual([360, clock.now() - 359 * SAMPLE_MS]);
 });
 
-test('it runs by itself until it is stopped, and tells what the process uses', () => {
+test('it samples the process periodically until it is stopped', () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
   try {
     const clock = new ManualClock();

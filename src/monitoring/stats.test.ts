@@ -97,14 +97,14 @@ test('bit rates are strings: the announced one if there is one, else the measure
   expect(Value.Clone(tracks[1])).toMatchObject({ audio: { bitrate: '2391000', bitrateConf: '0' } });
 });
 
-test('what a rendition or a stream does not have is left out', () => {
+test('members that a rendition or a stream lacks are left out', () => {
   const stream = { ...fakeStream('s'), sourceUrl: '' };
   const info = streamInformation(stream, { masked: false });
   expect(info.input).not.toHaveProperty('sourceUrl');
   expect(info.outputs[0]?.playlists[0]?.renditions[0]).toEqual({ name: 'default', videoVariantName: 'bypass_video' });
 });
 
-test('what publishers warn of is told with the output, which says nothing else without', () => {
+test('warnings of publishers are listed with the output, and left out without any', () => {
   const [output] = [...fakeStream('s').outputs];
   if (output === undefined) throw new Error('no output');
   const outputs = [output, { ...output, warnings: ['no audio'] }];

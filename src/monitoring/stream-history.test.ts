@@ -29,7 +29,7 @@ function setUp() {
 }
 
 describe('the past of streams', () => {
-  test('samples have means since the one before, viewers, and the figures of the first video track', () => {
+  test('samples are means since the previous sample, with viewers and the statistics of the first video track', () => {
     const { clock, publish, take, samples, history } = setUp();
     const { meter } = publish('live', [
       { id: 3, type: 'audio' },
@@ -63,7 +63,7 @@ describe('the past of streams', () => {
     expect([past.length, past[0]?.at, past.at(-1)?.at]).toEqual([180, clock.now() - 179 * SAMPLE_MS, clock.now()]);
   });
 
-  test('a stream that comes back has a gap, counts anew, and what is too old is forgotten', () => {
+  test('a stream that returns has a gap and restarted counters, and old samples are dropped', () => {
     const { publish, take, samples, streams, history } = setUp();
     const { meter } = publish('live');
     meter.countBytesIn(50_000);

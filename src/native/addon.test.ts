@@ -6,7 +6,7 @@ import { loadAddon } from './addon.ts';
 const FILE = fileURLToPath(new URL('../../native/build/millrace.node', import.meta.url));
 const isReadable = loadAddon().addon !== null && spawnSync('readelf', ['--version']).status === 0;
 
-test.skipIf(!isReadable)('the addon is built so that a mistake of ours is hard to use', () => {
+test.skipIf(!isReadable)('the addon is built with RELRO, stack protection and a non-executable stack', () => {
   const said = execFileSync('readelf', ['-ldW', '--dyn-syms', FILE], { encoding: 'utf8' });
   // Tables are read-only before the first call, and no stack is code.
   expect(said).toMatch(/GNU_RELRO/);

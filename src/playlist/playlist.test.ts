@@ -109,7 +109,7 @@ describe('attribute lists', () => {
     expect(() => parseAttributeList(text)).toThrow(ProtocolError);
   });
 
-  it('are read whole or refused, whatever they are', () => {
+  it('are parsed or refused, for arbitrary strings', () => {
     fc.assert(
       fc.property(fc.string(), (text) => {
         try {
@@ -138,7 +138,7 @@ describe('playlists', () => {
     }
   });
 
-  it('number their segments behind what a delta update skips', () => {
+  it('number their segments after those that a delta update skips', () => {
     const playlist = parseMediaPlaylist(
       '#EXTM3U\n#EXT-X-MEDIA-SEQUENCE:10\n#EXT-X-SKIP:SKIPPED-SEGMENTS=5\n#EXTINF:4.0,\na\n#EXT-X-PART:DURATION=1,URI="p"\n',
     );

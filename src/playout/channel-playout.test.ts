@@ -130,7 +130,7 @@ describe('an item', () => {
     expect(channel.playout.position).toBeCloseTo(8500, 0);
   });
 
-  it('that is joined shows no frame that needs what was before', async () => {
+  it('that is joined in its middle shows no frame that refers to earlier frames', async () => {
     const channel = new FakeChannel({ open: { seconds: 20, gop: 51, bframes: 2, openGop: true } });
     channel.playout.cue(channel.item('open', { from: 5000 }));
     await channel.timers.pass(2000);
@@ -165,7 +165,7 @@ describe('an item', () => {
     }
   });
 
-  it('follows at once when the one before is stopped or has to end now', async () => {
+  it('starts at once when the previous item is stopped or must end now', async () => {
     const channel = new FakeChannel(films);
     channel.playout.cue(channel.item('a'));
     await channel.timers.pass(5010);
@@ -185,7 +185,7 @@ describe('an item', () => {
     expect(channel.told.map(([what, url]) => `${what} ${url.slice(-1)}`)).toEqual(['on air a', 'on air b', 'on air a']);
   });
 
-  it('plays on while what was to follow is taken back', async () => {
+  it('continues when its successor is cancelled', async () => {
     const channel = new FakeChannel(films);
     channel.playout.cue(channel.item('a'));
     await channel.timers.pass(1000);
@@ -200,7 +200,7 @@ describe('an item', () => {
     expect(channel.sources.closed).toBe(2);
   });
 
-  it('is told to be ending a second before at the latest, a new end as well', async () => {
+  it('announces its end at least a second before, also a changed end', async () => {
     const channel = new FakeChannel(films);
     channel.playout.cue(channel.item('a'));
     await channel.timers.pass(1000);
@@ -254,7 +254,7 @@ describe('an item', () => {
     expect(mediaEnd).toBeCloseTo(20_000, -1);
   });
 
-  it('without sound is silent, one with less of it is heard twice, and what is more is left out', async () => {
+  it('without audio is silent, with fewer audio tracks repeats one, and with more leaves the others out', async () => {
     const channel = new FakeChannel(films, { audio: [{ language: 'en' }, { language: 'de' }] });
     channel.loop(['a', 'mute', 'three']);
     await channel.timers.pass(29_000);
@@ -306,7 +306,7 @@ describe('an item', () => {
     expect(channel.logger.lines.filter(({ level }) => level === 'warn').length).toBe(1);
   });
 
-  it('whose tracks cannot be read fails, and another one plays', async () => {
+  it('with unreadable tracks fails, and the next item plays', async () => {
     const channel = new FakeChannel(films);
     channel.stream.fault = new ProtocolError('AVCC', 'its configuration is broken');
     channel.playout.cue(channel.item('a'));
@@ -318,7 +318,7 @@ describe('an item', () => {
     expect(channel.playout.onAir?.url).toBe('file://b');
   });
 
-  it('that is shorter than what is read ahead is played whole', async () => {
+  it('shorter than the read-ahead is played completely', async () => {
     const channel = new FakeChannel(films);
     channel.loop(['short']);
     await channel.timers.pass(4000);
@@ -326,7 +326,7 @@ describe('an item', () => {
     expect(channel.told.filter(([what]) => what === 'on air').length).toBeGreaterThan(8);
   });
 
-  it('is paced by the clock, whatever it has read', async () => {
+  it('is sent at the pace of the clock, regardless of the read-ahead', async () => {
     const channel = new FakeChannel(films);
     channel.playout.cue(channel.item('a'));
     await channel.timers.pass(10_000);
@@ -337,7 +337,7 @@ describe('an item', () => {
     });
   });
 
-  it('is never heard of again once the channel is closed', async () => {
+  it('makes no further callback after the channel is closed', async () => {
     const channel = new FakeChannel(films);
     channel.loop(['a', 'b']);
     await channel.timers.pass(1000);

@@ -110,7 +110,7 @@ it('has every frame in another codec, when it was, and its sound in step with it
   film.conformed.close();
 }, 60_000);
 
-it('is joined at a keyframe, and what has the codec passes as it is', async () => {
+it('is joined at a keyframe, and tracks with the codec of the channel pass unchanged', async () => {
   const film = conformed(await open(2600), { video: VideoCodec.H264, audio: AudioCodec.OPUS }, supervisor);
   const { tracks, disorder, video, audio } = await readAll(film.conformed);
   expect(tracks).toMatchObject([{ codec: VideoCodec.H264 }, { codec: AudioCodec.OPUS }]);
@@ -124,7 +124,7 @@ it('is joined at a keyframe, and what has the codec passes as it is', async () =
 
 const films = (options: FilmOptions): Promise<ItemSource> => new FilmSources({ film: options }).open('file://film', { position: 0 });
 
-it('says what cannot be had without a transcoder, and passes what needs none', async () => {
+it('fails when it needs a transcoder and there is none, and plays when it needs none', async () => {
   const unsupported = conformed(await films({ seconds: 1, videoCodec: VideoCodec.VP8 }), AAC_AND_H264, null);
   await expect(unsupported.conformed.next()).rejects.toThrow('its video is VP8, the channel has H264, and nothing is transcoded here');
   const plain = conformed(await films({ seconds: 1 }), AAC_AND_H264, null);

@@ -50,7 +50,7 @@ it('a large file in which nothing begins is not read to its end for that', async
   expect(bytes.bytesRead).toBeLessThan(70 * MIB);
 });
 
-it('an item that nobody waits for any more is read no further, and its file is closed', async () => {
+it('a cancelled item is read no further, and its file is closed', async () => {
   const bytes = new EmptyPackets();
   const nobody = new AbortController();
   const { promise: reading, resolve: hangs } = Promise.withResolvers<void>();
@@ -94,7 +94,7 @@ it('a file that has nothing to play is refused before it is an item, and left al
   expect((await open('1')).read).toBe(0);
 });
 
-it('a file that nobody waited for counts as not tried', async () => {
+it('a cancelled file does not count as failed', async () => {
   const attempts = new FailedAttempts(new ManualClock());
   const nobody = new AbortController();
   const bytes = new EmptyPackets(2 * MIB, '1');
@@ -107,7 +107,7 @@ it('a file that nobody waited for counts as not tried', async () => {
   expect(attempts.reasonOf('1')).toBeNull();
 });
 
-it('a file of which much was read when nobody waited any more is left alone for a while', async () => {
+it('a file cancelled after a long search is skipped for a while', async () => {
   const clock = new ManualClock();
   const attempts = new FailedAttempts(clock);
   const nobody = new AbortController();

@@ -23,7 +23,7 @@ function stream() {
 }
 
 describe('cues of an item', () => {
-  it('go out when their time has come, in the time of the channel', () => {
+  it('are sent when they are due, with the time of the channel', () => {
     const to = stream();
     const subtitles = [
       { language: 'en', cues: [cue(0, 1000, 'a'), cue(5000, 1000, 'c')] },
@@ -75,7 +75,7 @@ describe('cues of an item', () => {
 describe('cues of an item that may be taken off at any time', () => {
   const END = Number.POSITIVE_INFINITY;
 
-  it('go out piece by piece, each when its time has come, without a hole between', () => {
+  it('are sent in pieces, each when it is due, without a gap', () => {
     const to = stream();
     const cues = new ItemCues([{ language: 'en', cues: [cue(500, 2500, 'long'), cue(900, 300, 'short')] }], 0, 1000);
     for (let until = 0; until <= 1600; until += 100) cues.send(to, { from: 0, until, cut: END });
@@ -90,7 +90,7 @@ describe('cues of an item that may be taken off at any time', () => {
     expect(cues.isEmpty).toBe(true);
   });
 
-  it('end where the item is cut, and are not held up by pieces that nobody takes', () => {
+  it('end where the item is cut, and continue after a piece that was refused', () => {
     const to = stream();
     const cues = new ItemCues([{ language: 'en', cues: [cue(0, 60_000, 'long')] }], 0, 1000);
     cues.send(to, { from: 0, until: 500, cut: END });
@@ -105,7 +105,7 @@ describe('cues of an item that may be taken off at any time', () => {
     expect(cues.isEmpty).toBe(true);
   });
 
-  it('go out whole where more than a few are on at once', () => {
+  it('are sent whole when more than 16 are on at once', () => {
     const to = stream();
     const crowd = Array.from({ length: 40 }, (_, index) => cue(0, 5000, `${index}`));
     const cues = new ItemCues([{ language: 'en', cues: crowd }], 0, 1000);
@@ -161,7 +161,7 @@ describe('files beside a film', () => {
     ]);
   });
 
-  it('hold up nobody while a large one is read', async () => {
+  it('do not block the event loop while a large one is read', async () => {
     const bytes = Buffer.from(`${'\n'.repeat(1_000_000)}${subtitle('late')}`);
     // A disk that takes no time.
     const disk = { open: async () => ({ size: bytes.length, read: async () => bytes, close: async () => undefined }) };

@@ -135,7 +135,7 @@ it('follows a file without a hole, and a file follows it', async () => {
   for (const { pts, number } of live) expect(Math.abs(pts - 5200 - ((number * 1024) / 44.1 - 4500))).toBeLessThan(40);
 });
 
-it('is cut with the frames that those before the cut refer to, though nothing of it is read ahead', async () => {
+it('is cut with the frames that earlier frames refer to, although nothing is read ahead', async () => {
   for (const until of [8005, 8040, 8070, 8105]) {
     const studio = new Studio({ a: { seconds: 4.51 }, b: { seconds: 5 } });
     const { channel } = studio;
@@ -191,7 +191,7 @@ it('is given up where its packets come and no keyframe does, and where its keyfr
   expect(late.channel.told).toEqual([['failed', LIVE, expect.any(Number), reason]]);
 });
 
-it('keeps some thousand packets that nobody takes, and no more', async () => {
+it('holds some thousand packets, and fails beyond that', async () => {
   let tap: StreamTap | null = null;
   let taps = 0;
   const stream = {
@@ -221,7 +221,7 @@ it('keeps some thousand packets that nobody takes, and no more', async () => {
   source.close();
 });
 
-it('counts as one who needs packets, and leaves when it is over', async () => {
+it('counts as a consumer of packets until it is closed', async () => {
   const studio = new Studio();
   const { channel } = studio;
   studio.film({});
@@ -237,7 +237,7 @@ it('counts as one who needs packets, and leaves when it is over', async () => {
   expect(stream.urgency).toBe(before);
 });
 
-it('fails when its packets stay away, and when it ends, after what has come', async () => {
+it('fails when its packets stop, and when it ends, after its last packets', async () => {
   for (const end of ['halt', 'close'] as const) {
     const studio = new Studio();
     const { channel } = studio;
@@ -258,7 +258,7 @@ it('fails when its packets stay away, and when it ends, after what has come', as
   }
 });
 
-it('goes on when its parameters change', async () => {
+it('continues when its parameters change', async () => {
   const studio = new Studio();
   const { channel } = studio;
   studio.film({ gop: 25 });
@@ -378,7 +378,7 @@ it('is refused when there is none, when it is no address, and when it leads to t
   expect(() => live.open('stream://default/app/other', camera)).toThrow(/there is no stream/);
 });
 
-it('is refused when others make it of the channel, whatever they are, and nothing is left of a refusal', async () => {
+it('is refused when it is made of the channel, through any other streams, and a refusal leaves nothing behind', async () => {
   const studio = new Studio();
   const { live, lineage } = studio;
   studio.film({});
@@ -405,7 +405,7 @@ it('is found by a URL whose parts are percent-encoded, and by one in capitals', 
     expect(() => live.open(url, CHANNEL)).toThrow(/is not stream:/);
 });
 
-it('hears nothing more of a listener that throws, and the stream goes on', async () => {
+it('removes a listener that throws, and the stream continues', async () => {
   const studio = new Studio();
   const { channel } = studio;
   studio.film({});

@@ -120,7 +120,7 @@ describe('a media file', () => {
     await bytes.close();
   });
 
-  it('ends when a few bytes claim more audio before its beginning than anybody could skip, and others get their turn', async () => {
+  it('fails when a small file claims very long audio before its start, without blocking the event loop', async () => {
     const bytes = readFileSync(encode('priming.m4a', ['-vn', '-c:a', 'aac']));
     const put = (type: string, values: readonly (readonly [at: number, value: number])[]): void => {
       for (const [at, value] of values) bytes.writeUInt32BE(value, bytes.indexOf(type) + at);
@@ -173,7 +173,7 @@ describe('a media file', () => {
     return bytes;
   };
 
-  it('lets others have their turn while a few bytes are read as frames without number', async () => {
+  it('does not block the event loop while a small file yields endless frames', async () => {
     const file = await openMediaFile(inMemory(endless()), new RecordingLogger());
     let turns = 0;
     const others = setInterval(() => {
@@ -238,7 +238,7 @@ describe('a media file', () => {
     await bytes.close();
   });
 
-  it('is played without what others cannot read either, and the log says so', async () => {
+  it('is played without tracks that cannot be read, and the log names them', async () => {
     const logger = new RecordingLogger();
     const bytes = await OpenFile.open(encode('half.mp4', [...H264, '-c:a', 'ac3']));
     const file = await openMediaFile(bytes, logger, () => Promise.reject(new Error('no room')));
@@ -248,7 +248,7 @@ describe('a media file', () => {
     await bytes.close();
   });
 
-  it('tells whoever reads it beside the server when it is closed', async () => {
+  it('signals its close to other readers of its descriptor', async () => {
     const bytes = await OpenFile.open(encode('closing.ts', H264));
     expect([bytes.descriptor > 2, bytes.closed.aborted]).toEqual([true, false]);
     await bytes.close();
@@ -365,7 +365,7 @@ describe('a place in a media file', () => {
     await bytes.close();
   });
 
-  it('of sound alone is the frame that lies there', async () => {
+  it('with audio only is the frame at that time', async () => {
     const bytes = await OpenFile.open(encodeLong('place.m4a', ['-vn']));
     const file = await openMediaFile(bytes, new RecordingLogger());
     expect(await file.length()).toBeCloseTo(20, 1);

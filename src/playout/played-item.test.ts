@@ -32,7 +32,7 @@ function garbageBehind(packets: number, clock: { read: number }): PlayedItem {
 it.each([
   ['before anything was', 0, false],
   ['behind what was', 40, true],
-])('an item of which nothing more can be played is given up, and is not read for ever: %s', async (_when, packets, ready) => {
+])('an item with 100,000 unplayable packets in a row fails and is read no further: %s', async (_when, packets, ready) => {
   const clock = { read: 0 };
   const item = garbageBehind(packets, clock);
   while (item.failure === null && clock.read < 300_000) await nextTurn();
@@ -44,7 +44,7 @@ it.each([
   item.close();
 });
 
-it('an item that has sound and no keyframe is given up, and no more of it is kept than may wait', async () => {
+it('an item with audio but no keyframe fails, and holds a bounded number of packets', async () => {
   const slots = new ChannelSlots({ video: true, audio: [{}] });
   const films = new FilmSources({ film: { seconds: 600, gop: 100_000 } });
   let read = 0;

@@ -42,7 +42,7 @@ it.each([
   ['Opus, stereo', opus(2), 20],
   ['MP3, mono', mp3(48_000, 1), 24],
   ['MP3, stereo', mp3(44_100, 2), 1152 / 44.1],
-])('of %s is what decoders play as silence', (_what, track, ms) => {
+])('a silent frame of %s decodes to silence', (_what, track, ms) => {
   const frame = silentFrame(track)!;
   expect(frame.ms).toBeCloseTo(ms, 3);
   const packets: Packet[] = [];
@@ -65,7 +65,7 @@ it.each([
   expect(samples.every((sample) => Math.abs(sample) < 1e-6)).toBe(true);
 });
 
-it('is not there for what would need an encoder', () => {
+it('a silent frame is null when it would need an encoder', () => {
   expect(silentFrame({ ...SILENT_TRACK, codec: AudioCodec.PCMU, config: null })).toBe(null);
   expect(silentFrame(mp3(22_050, 1))).toBe(null);
   expect(silentFrame({ ...SILENT_TRACK, config: new Uint8Array(1) })).toBe(null);

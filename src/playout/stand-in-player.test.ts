@@ -199,7 +199,7 @@ function offset(studio: Studio, { fps = 25, sampleRate = 48_000 }: FilmOptions, 
 describe('a slate', () => {
   const slate: FilmOptions = { seconds: 4, fps: 25, gop: 50, bframes: 2, sampleRate: 44_100 };
 
-  it('goes on from the encoder and gives way to the next one without a hole, in step with its sound, round after round', async () => {
+  it('replaces the encoder and yields to the next one without a gap, in sync with its audio, several times', async () => {
     const studio = new Studio({ slate }, 'file://slate');
     const first = studio.publish();
     await studio.pass(3000);
@@ -227,7 +227,7 @@ describe('a slate', () => {
     studio.leave(second);
   });
 
-  it('lets the stream run ahead of the clock by little, however often encoders come back', async () => {
+  it('lets the stream run ahead of the clock by at most 1.5 s after many returns', async () => {
     const studio = new Studio({ slate }, 'file://slate');
     const ahead: number[] = [];
     for (let round = 0; round < 12; round += 1) {
@@ -255,7 +255,7 @@ describe('a slate', () => {
     expect(studio.application.stream('tv')).toMatchObject({ sourceUrl: 'file://slate', source: { present: true } });
   });
 
-  it('is silent where it has no sound, and leaves out what the stream does not have', async () => {
+  it('is silent without audio, and leaves out tracks that the stream does not have', async () => {
     const studio = new Studio({ mute: { ...slate, sampleRate: 0 } }, 'file://mute');
     const encoder = studio.publish();
     await studio.pass(2000);
@@ -276,7 +276,7 @@ describe('a slate', () => {
     expect([radio.of('video').length, hole(radio.of('audio')) < 100]).toEqual([0, true]);
   });
 
-  it('that is missing or has no video is told while the encoder is there, and the stream ends without it', async () => {
+  it('that is missing or has no video is logged while the encoder is connected, and the stream ends without it', async () => {
     for (const [name, reason] of [
       ['none', 'ENOENT'],
       ['sound', 'it has no video'],
@@ -313,10 +313,10 @@ describe('a slate', () => {
   });
 });
 
-describe('a live stream that stands in', () => {
+describe('a live stream as a stand-in', () => {
   const URL = 'stream://v/app/backup';
 
-  it('goes on at once, with the keyframe that it had last, and without a hole', async () => {
+  it('continues at once with its last keyframe, without a gap', async () => {
     const studio = new Studio({}, URL);
     const backup = studio.publish('backup', { fps: 25, gop: 50 });
     const encoder = studio.publish();
@@ -426,7 +426,7 @@ describe('the player of a slate', () => {
   const film: FilmOptions = { seconds: 4, fps: 25, gop: 25, sampleRate: 48_000 };
   const videoIn = (id: number): Track => ({ ...videoTrack(), id });
 
-  it('is made ready anew for other codecs, and not for what else is new', async () => {
+  it('is reopened for other codecs only', async () => {
     const stage = new Stage([videoIn(0), audioTrack()], film);
     for (let round = 0; round < 5; round += 1) {
       stage.tracks = [{ ...videoTrack(), width: 320 + round }, audioTrack()];
@@ -453,7 +453,7 @@ describe('the player of a slate', () => {
     expect(of(2)).toEqual(of(0));
   });
 
-  it('makes up for no more than a second and a half of what viewers missed', async () => {
+  it('skips at most a second and a half of missed media', async () => {
     const stage = new Stage([videoIn(0), audioTrack()], { ...film, seconds: 60 });
     stage.player.play(stage.clock.now() - 20_000);
     await stage.pass(300);

@@ -17,7 +17,7 @@ class CountedBytes implements FileBytes {
   }
 }
 
-it('reads what lies one behind the other in few calls, and nothing twice', async () => {
+it('reads consecutive ranges with few calls, and nothing twice', async () => {
   const file = new CountedBytes();
   const bytes = new WindowBytes(file);
   for (let at = 0; at < 4 * MIB; at += 4096) {
@@ -45,7 +45,7 @@ it('reads three tracks that lie far apart without reading anything twice', async
   expect(file.calls).toBeLessThan(50);
 });
 
-it('makes nobody keep much who wants little, wherever that lies', async () => {
+it('bounds the memory kept per small read at any distance', async () => {
   for (const step of [20_000, 300_000]) {
     const bytes = new WindowBytes(new CountedBytes());
     const kept = new Set<ArrayBufferLike>();
@@ -55,7 +55,7 @@ it('makes nobody keep much who wants little, wherever that lies', async () => {
   }
 });
 
-it('reads at the end of the file no further than that, and what is beyond is left to the file', async () => {
+it('reads at most to the end of the file, and leaves reads beyond it to the file', async () => {
   const file = new CountedBytes();
   const bytes = new WindowBytes(file);
   expect((await bytes.read(file.size - 10, 10)).length).toBe(10);

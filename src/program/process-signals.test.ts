@@ -23,7 +23,7 @@ function follow(): void {
   });
 }
 
-test.each(['SIGINT', 'SIGTERM'])('%s twice within a second is one signal, a later one does not wait any more', (signal) => {
+test.each(['SIGINT', 'SIGTERM'])('%s twice within a second is one signal, a later one forces the stop', (signal) => {
   follow();
   source.emit(signal);
   clock.advance(5);
@@ -36,14 +36,14 @@ test.each(['SIGINT', 'SIGTERM'])('%s twice within a second is one signal, a late
   expect(heard).toEqual([`stop ${signal}`, 'force']);
 });
 
-test('another signal does not wait any more', () => {
+test('a second, different signal forces the stop', () => {
   follow();
   source.emit('SIGINT');
   source.emit('SIGTERM');
   expect(heard).toEqual(['stop SIGINT', 'force']);
 });
 
-test('what came before anybody followed is one stop', () => {
+test('signals before there is a follower are one stop', () => {
   source.emit('SIGTERM');
   source.emit('SIGTERM');
   follow();
@@ -57,7 +57,7 @@ test('signals that would end the process or open the debugger are said and do no
   expect(heard).toEqual(['SIGUSR1: no effect', 'SIGUSR2: no effect']);
 });
 
-test('SIGHUP reloads as often as it comes, and does nothing before there is anything to reload', () => {
+test('SIGHUP reloads each time, and is ignored before the server follows signals', () => {
   source.emit('SIGHUP');
   follow();
   source.emit('SIGHUP');

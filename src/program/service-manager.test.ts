@@ -24,7 +24,7 @@ function manager(environment: Record<string, string>, sender: NotifySender = sen
   return made;
 }
 
-test('without a socket it tells nothing', async () => {
+test('without a socket it sends nothing', async () => {
   const made = manager({ WATCHDOG_USEC: '1000000' });
   made.ready('runs');
   made.reloading();
@@ -34,7 +34,7 @@ test('without a socket it tells nothing', async () => {
   expect(told).toEqual([]);
 });
 
-test('readiness, reloads and stops are told in their order, with the monotonic clock at a reload', async () => {
+test('readiness, reloads and stops are sent in order, a reload with the monotonic clock', async () => {
   const made = manager({ NOTIFY_SOCKET: '/run/socket' });
   made.status('starts');
   made.ready('listens\non 5 ports');
@@ -77,13 +77,13 @@ test.each([
   expect(told).toEqual(['READY=1\nSTATUS=runs']);
 });
 
-test('what it reads is not left for processes that this one starts', () => {
+test('the variables it reads are removed from the environment of child processes', () => {
   const environment: Record<string, string> = { NOTIFY_SOCKET: '/s', WATCHDOG_USEC: '1', WATCHDOG_PID: '7', HOME: '/' };
   manager(environment);
   expect(environment).toEqual({ HOME: '/' });
 });
 
-test('a socket that takes nothing is told of once, and gathers no pings', async () => {
+test('a failing socket is logged once, and a hanging one gathers no pings', async () => {
   const refusing = manager({ NOTIFY_SOCKET: '/s', WATCHDOG_USEC: '1000' }, () => Promise.reject(new Error('ENOENT')));
   refusing.ready('runs');
   await vi.advanceTimersByTimeAsync(100);
@@ -98,7 +98,7 @@ test('a socket that takes nothing is told of once, and gathers no pings', async 
   expect(asked).toBe(1);
 });
 
-test('a name that is neither a path nor abstract is told of and left', async () => {
+test('a name that is neither a path nor abstract is logged and ignored', async () => {
   const made = manager({ NOTIFY_SOCKET: 'vsock:2:1234' });
   made.ready('runs');
   await vi.advanceTimersByTimeAsync(0);

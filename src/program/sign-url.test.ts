@@ -56,7 +56,7 @@ test('durations count from now, times are taken as they are, and everything give
   expect(isGenuine(readSignedUrl(url, keys), urlSignature(keys.secretKey))).toBe(true);
 });
 
-test('the key is that of the virtual host that serves the URL, of the one that is named, of a variable or of a file', () => {
+test('the key is taken from the virtual host of the URL, from a named one, from a variable or from a file', () => {
   const config = ['--config', path.join(folder, 'Server.xml')];
   const signedWith = (url: string, secretKey: string): boolean =>
     isGenuine(readSignedUrl(url, { policyQueryKeyName: 'p', signatureQueryKeyName: 's' }), urlSignature(secretKey));
@@ -84,7 +84,7 @@ const MISTAKES: readonly (readonly [message: string, args: readonly string[], en
   ["virtual host 'default' of", ['--vhost', 'default'], {}],
 ];
 
-test.each(MISTAKES)('it says what is wrong: %s', (message, args, env) => {
+test.each(MISTAKES)('a mistake is reported: %s', (message, args, env) => {
   const config = Object.keys(env).length === 0 ? ['--config', path.join(folder, 'Server.xml')] : [];
   expect(() => sign([...args, ...config], env)).toThrow(message);
 });

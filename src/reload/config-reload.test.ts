@@ -128,7 +128,7 @@ test('a token that cannot be had changes nothing, and the next reload is made as
   expect([names(), rules.map(({ accessToken }) => accessToken), kept]).toEqual([['one', 'two'], ['own'], 1]);
 });
 
-test('reloads come one after the other, and who follows hears the beginning and the end of each', async () => {
+test('reloads run one after another, and followers get the start and the result of each', async () => {
   write(app('one'));
   const heard: string[] = [];
   const followers = { begun: () => heard.push('begun'), over: ({ kind }: { kind: string }) => heard.push(kind) };
@@ -142,7 +142,7 @@ test('reloads come one after the other, and who follows hears the beginning and 
   expect(heard).toEqual(['begun', 'refused', 'begun', expect.any(String)]);
 });
 
-test('a folder that the file names for an application can be read from then on, and one that it names no more cannot', async () => {
+test('a folder named for an application can be read from then on, and no longer after its removal', async () => {
   const storage = `<Storage><AllowedRoots><Path>${folder}/allowed</Path></AllowedRoots></Storage>`;
   write(app('one', `<Providers><FILE><RootPath>${folder}/media</RootPath></FILE></Providers>`), { head: storage });
   const reading = new AllowedFolders([path.join(folder, 'allowed'), path.join(folder, 'media')], 'x');
@@ -153,7 +153,7 @@ test('a folder that the file names for an application can be read from then on, 
   expect(() => reading.check(path.join(folder, 'media/a'))).toThrow(PathRefused);
 });
 
-test('files that are included are followed, also those that come with a reload', async () => {
+test('included files are watched, also those included by a reload', async () => {
   const apps = path.join(folder, 'apps.xml');
   writeFileSync(apps, app('included'));
   write(app('one'));

@@ -29,7 +29,7 @@ const forgetApiState = async (): Promise<void> => {
 };
 const said = () => logger.lines.map(({ level, message, fields }) => [level, message, fields['names']]);
 
-test('documents of the API go, by the names of what they describe, and nothing else', async () => {
+test('documents of the API are removed and listed by name, other files stay', async () => {
   const kept = [
     ...['access-token', 'records/open/k.json', 'recordings/a.mp4', 'recordings/b.json', 'dumps/d.json', 'vhosts/v.json.broken-1'],
     ...['vhosts/folder.json/file', 'pulls/notes.txt', 'dvr/x.json', 'other.json'],
@@ -68,7 +68,7 @@ test('state that cannot be forgotten prevents the start', async () => {
   await expect(forgetApiState()).rejects.toThrow(StateFolderProblem);
 });
 
-test('a start that fails has forgotten nothing, and neither has one that was cut off', async () => {
+test('a failed or interrupted start removes no documents', async () => {
   write('vhosts/v.json', 'pushes/p.json', 'vhosts/notes.txt');
   const failed = new ApiState(folder, logger);
   failed.hide();

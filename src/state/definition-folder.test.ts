@@ -75,7 +75,7 @@ test('files are read at the start, in the order of their names, and a folder tha
   expect(errors()).toEqual([]);
 });
 
-test('what is written while the server runs is found within seconds', async () => {
+test('a file written while the server runs is found within seconds', async () => {
   await definitions.start();
   write('a', 'ok 1');
   await until('the new file', () => definitions.get('a') === 'ok 1');
@@ -117,7 +117,7 @@ test('a definition is gone when three scans in a row have missed its file', asyn
   expect(definitions.get('a')).toBeUndefined();
 });
 
-test('a folder that cannot be listed changes nothing, and is told once', async () => {
+test('a folder that cannot be listed changes nothing, and is logged once', async () => {
   mkdirSync(folder, { recursive: true });
   write('a', 'ok');
   await definitions.scan();
@@ -131,7 +131,7 @@ test('a folder that cannot be listed changes nothing, and is told once', async (
   expect(news()).toEqual(['a=ok', 'a=ok again']);
 });
 
-test('a file that cannot be used is told once per change, and what it said before goes on', async () => {
+test('an invalid file is logged once per change, and its last valid definition stays', async () => {
   mkdirSync(folder, { recursive: true });
   write('a', 'ok');
   write('b', 'bad');
@@ -162,7 +162,7 @@ test('a file that cannot be used is told once per change, and what it said befor
   ]);
 });
 
-test('what is written by the server is known at once, is on disk, and is no change for the scan', async () => {
+test('a definition written by the server is in use and on disk at once, and no change for the scan', async () => {
   mkdirSync(folder, { recursive: true });
   await definitions.save('a', 'ok 1');
   expect(definitions.get('a')).toBe('ok 1');
@@ -181,7 +181,7 @@ test('what is written by the server is known at once, is on disk, and is no chan
   expect(news()).toEqual([]);
 });
 
-test('writes and scans at once happen one after the other', async () => {
+test('simultaneous writes and scans run one after another', async () => {
   mkdirSync(folder, { recursive: true });
   const work = Array.from({ length: 20 }, (_, index) => [definitions.save('a', `ok ${index}`), definitions.scan()]);
   await Promise.all(work.flat());
@@ -189,7 +189,7 @@ test('writes and scans at once happen one after the other', async () => {
   expect(news()).toEqual(Array.from({ length: 20 }, (_, index) => `a=ok ${index}`));
 });
 
-test('changes at once are made one of the other, and one that throws changes nothing', async () => {
+test('simultaneous changes build on each other, and one that throws changes nothing', async () => {
   mkdirSync(folder, { recursive: true });
   const append = (text: string) => definitions.change('a', (current = 'ok') => current + text);
   await Promise.all([append('1'), append('2'), append('3')]);
@@ -238,7 +238,7 @@ test('a link is followed within the folder and nowhere else', async () => {
   expect(errors()).toEqual([expect.stringContaining('a symbolic link that leads out of the folder')]);
 });
 
-test('a file of a strange name and one that is too large are left out, and told once', async () => {
+test('a file with an invalid name and a file that is too large are left out, and logged once', async () => {
   mkdirSync(folder, { recursive: true });
   write('a b', 'ok');
   write('large', `ok${' '.repeat(2 * 1024 * 1024)}`);
@@ -259,7 +259,7 @@ test('no more than a thousand files are followed', async () => {
   await expect(definitions.save('another', 'ok')).rejects.toThrow('1000 files already');
 });
 
-test('of many files a hundred are looked at in one turn, besides those that are new, missing or told of', async () => {
+test('of many files a hundred are checked per turn, besides new, missing and notified files', async () => {
   mkdirSync(folder, { recursive: true });
   const names = Array.from({ length: 250 }, (_, index) => `f${String(index).padStart(3, '0')}`);
   for (const name of names) write(name, 'ok');
@@ -295,7 +295,7 @@ test('of many files a hundred are looked at in one turn, besides those that are 
   await many.close();
 });
 
-test('a folder that takes the place of another one is watched, and looked at as a whole', async () => {
+test('a replaced folder is watched again, and scanned completely', async () => {
   mkdirSync(folder, { recursive: true });
   const tells: ((name: string | null) => void)[] = [];
   let closed = 0;
@@ -324,7 +324,7 @@ test('a folder that takes the place of another one is watched, and looked at as 
   expect(closed).toBe(3);
 });
 
-test('a file among many is found before its turn, where the system tells of it', async () => {
+test('a file among many is found before its turn by a notification', async () => {
   mkdirSync(folder, { recursive: true });
   const names = Array.from({ length: 1000 }, (_, index) => `f${String(index).padStart(3, '0')}`);
   for (const name of names) write(name, 'ok');
@@ -336,7 +336,7 @@ test('a file among many is found before its turn, where the system tells of it',
   expect(news()).toEqual(['f999=ok twice']);
 });
 
-test('a folder outside of those that are allowed is neither made nor read nor written', async () => {
+test('a folder outside of the allowed folders is neither created nor read nor written', async () => {
   const outside = open(new AllowedFolders([join(root, 'elsewhere')], 'AllowedRoots'));
   await outside.start();
   await expect(outside.save('a', 'ok')).rejects.toThrow('AllowedRoots');
@@ -345,14 +345,14 @@ test('a folder outside of those that are allowed is neither made nor read nor wr
   expect(errors()[0]).toContain('AllowedRoots');
 });
 
-test('what a write that was cut off left behind is removed at the start, and nothing else', async () => {
+test('the temporary file of an interrupted write is removed at the start, and no other file', async () => {
   mkdirSync(folder, { recursive: true });
   for (const name of ['a.sch.0123456789ab.tmp', 'film.mp4.0123456789ab.tmp', 'a.tmp']) writeFileSync(join(folder, name), '');
   await definitions.start();
   expect(readdirSync(folder).sort()).toEqual(['a.tmp', 'film.mp4.0123456789ab.tmp']);
 });
 
-test('there are no notifications after the close', async () => {
+test('there are no callbacks after the close', async () => {
   await definitions.start();
   await definitions.close();
   mkdirSync(folder, { recursive: true });

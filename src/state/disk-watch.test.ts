@@ -30,7 +30,7 @@ function watch(...names: string[]): DiskWatch {
   return new DiskWatch({ conditions, logger, folders, spaceOf: async () => space });
 }
 
-test('a disk is told before it is full, when it is, and when there is room again', async () => {
+test('a disk is reported before it is full, when it is full, and when it has room again', async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
   const disks = watch('state/not/there/yet', 'state/recordings');
   const turn = async (next: DiskSpace): Promise<readonly string[]> => {
@@ -53,7 +53,7 @@ test('a disk is told before it is full, when it is, and when there is room again
   expect(vi.getTimerCount()).toBe(0);
 });
 
-test('a folder that cannot be written to is told', async () => {
+test('a folder that cannot be written to is reported', async () => {
   writeFileSync(join(folder, 'file'), '');
   const disks = watch('file/below');
   await disks.start();

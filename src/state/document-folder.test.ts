@@ -36,7 +36,7 @@ test('saved documents return, in their newest version, without removed ones', as
   ]);
 });
 
-test('torn documents and those of another kind are set aside, at any length', async () => {
+test('truncated documents of any length and documents of another kind are set aside', async () => {
   await documents.load();
   await documents.save('good', { x: 1 });
   const whole = readFileSync(join(folder, 'good.json'), 'utf8');
@@ -61,7 +61,7 @@ test('a file in the place of the folder is set aside', async () => {
   expect(readdirSync(join(root, 'deep')).sort()).toEqual(['tasks', expect.stringMatching(/^tasks\.broken-\d+$/)]);
 });
 
-test('what is saved soon is there when that resolves, and keeps its place among other writes', async () => {
+test('saveSoon resolves when the document is on disk, and keeps its order among other writes', async () => {
   await documents.load();
   await documents.saveSoon('a', { value: 1 });
   expect(JSON.parse(readFileSync(join(folder, 'a.json'), 'utf8'))).toMatchObject({ value: { value: 1 } });
@@ -86,7 +86,7 @@ test('only the owner can read them: they hold stream keys', async () => {
   expect(['a', 'b'].map((key) => statSync(join(folder, `${key}.json`)).mode & 0o777)).toEqual([0o600, 0o600]);
 });
 
-test('a disk that refuses is told', async () => {
+test('an error of the disk rejects', async () => {
   await expect(documents.save('a', {})).rejects.toMatchObject({ code: 'ENOENT' });
   await expect(documents.saveSoon('a', {})).rejects.toMatchObject({ code: 'ENOENT' });
 });

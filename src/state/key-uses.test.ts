@@ -21,7 +21,7 @@ afterEach(() => {
   rmSync(stateFolder, { recursive: true, force: true });
 });
 
-test('times come back, and nothing is written where nothing was used', async () => {
+test('times are restored, and nothing is written without a use', async () => {
   const first = made();
   expect(await first.load()).toEqual(new Map());
   await first.stop();
@@ -58,17 +58,14 @@ test('a thousand uses are a write a minute', async () => {
   expect(saved).toHaveBeenCalledTimes(2);
 });
 
-test.each(['', '{"a":', 'null', '[]', '{"a":"soon","b":null}'])(
-  'a file with %j is nobody’s last use, and is written anew',
-  async (text) => {
-    writeFileSync(file(), text);
-    const uses = made();
-    expect(await uses.load()).toEqual(new Map());
-    times.set('a', 7);
-    await uses.stop();
-    expect(await made().load()).toEqual(times);
-  },
-);
+test.each(['', '{"a":', 'null', '[]', '{"a":"soon","b":null}'])('a file with %j is read as empty, and rewritten', async (text) => {
+  writeFileSync(file(), text);
+  const uses = made();
+  expect(await uses.load()).toEqual(new Map());
+  times.set('a', 7);
+  await uses.stop();
+  expect(await made().load()).toEqual(times);
+});
 
 test('a start that fails before it has read the file leaves it alone', async () => {
   writeFileSync(file(), '{"a":1}');
@@ -76,7 +73,7 @@ test('a start that fails before it has read the file leaves it alone', async () 
   expect(readFileSync(file(), 'utf8')).toBe('{"a":1}');
 });
 
-test('a disk that refuses is told of once', async () => {
+test('an error of the disk is logged once', async () => {
   const uses = made();
   await uses.load();
   rmSync(stateFolder, { recursive: true });

@@ -31,7 +31,7 @@ async function holder(): Promise<{ readonly pid: number; kill(): Promise<void> }
   return { pid: child.pid ?? 0, kill };
 }
 
-test('one process has the folder, another is told which', async () => {
+test('a second process is refused with the id of the holder', async () => {
   const { pid } = await holder();
   expect(() => StateLock.take(folder)).toThrow(`state folder '${folder}' is in use by process ${pid}`);
 });
@@ -62,7 +62,7 @@ test('names the holder without taking the lock', async () => {
   StateLock.take(folder).release();
 });
 
-test('a holder on another machine, and one that is not known, are told so', () => {
+test('a holder on another machine and an unknown holder are named in the refusal', () => {
   const lock = StateLock.take(folder);
   onTestFinished(() => lock.release());
   writeFileSync(join(folder, 'server.pid'), '1 elsewhere\n');

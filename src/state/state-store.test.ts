@@ -100,7 +100,7 @@ describe('StateStore', () => {
     expect((await new StateStore(folder, logger).load())[0]?.order).toBe(19);
   });
 
-  it('forgets what was removed', async () => {
+  it('loads no removed document', async () => {
     const store = new StateStore(folder, logger);
     await store.load();
     await store.save(documentOf('gone'));
@@ -133,7 +133,7 @@ describe('loadOrCreateAccessToken', () => {
     expect(first.token.length).toBeGreaterThanOrEqual(24);
   });
 
-  it('sets aside what is no file, and names it', async () => {
+  it('sets aside a folder in place of the file, and names it', async () => {
     await mkdir(join(folder, 'access-token/inside'), { recursive: true });
     expect((await loadOrCreateAccessToken(folder, logger)).created).toBe(true);
     expect(logger.lines).toMatchObject([{ level: 'error', fields: { file: join(folder, 'access-token') } }]);

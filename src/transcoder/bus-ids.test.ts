@@ -24,7 +24,7 @@ test('a machine without devices has none', async () => {
   expect([...(await busIds(root))]).toEqual([]);
 });
 
-test('devices are told by their vendors', async () => {
+test('devices are identified by their vendors', async () => {
   card('card0', '0000:00:01.0', '0x8086');
   card('renderD128', '0000:00:02.0', '0x8086');
   card('renderD129', '0000:01:00.0', '0x10de');

@@ -127,7 +127,7 @@ describe('encodeCodec', () => {
 describe('codecModules', () => {
   const hello = { version: '8', encoders: ['libx264', 'h264_nvenc', 'aac', 'libopus', 'png'], decoders: ['h264', 'aac'] };
 
-  it('lists what was found, software before hardware, with what is at work everywhere', () => {
+  it('lists the found modules, software before hardware, with their active codecs in all processes', () => {
     const items = codecModules(hello, [
       { encoders: { libx264: 2, aac: 1 }, decoders: { h264: 1 }, queues: [] },
       { encoders: { libx264: 1, h264_nvenc: 4 }, decoders: { h264: 1 }, queues: [] },

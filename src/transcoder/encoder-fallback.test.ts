@@ -123,7 +123,7 @@ it.for(['nvenc', 'qsv', 'vaapi', 'amf'])('software makes the same where %s does 
   expect(fallen.census.figures.encoders).toEqual({ libx264: 1 });
 });
 
-it('an encoder that nothing falls back from is told by its module, with the errors that it was given up for', async ({ skip }) => {
+it('an encoder without a fallback fails with its module and its errors', async ({ skip }) => {
   skip(encoderWorks('h264_nvenc', { pixelFormat: 'nv12', uploads: false }), 'there is such hardware');
   const alone = new Run('h264_nvenc', ['h264_nvenc']);
   await alone.try(0, 10);

@@ -52,7 +52,7 @@ function residentOf(pid: number): number {
   return Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
 }
 
-it('ten deaths under load cost a stream a GOP each and its neighbour nothing', async () => {
+it('ten killed processes under load cost a stream a GOP each and the other stream nothing', async () => {
   let skipped = 0;
   // Each process seems to have run for long enough that the next one starts at once.
   lab = new TranscodeLab({ clock: { ...systemClock, now: () => systemClock.now(), monotonic: () => systemClock.monotonic() + skipped } });
@@ -124,7 +124,7 @@ describe('garbage', () => {
     return { ...packet, data: spoiler(packet.data) };
   };
 
-  it('in the bitstreams costs what was spoiled and no process', async () => {
+  it('in the bitstreams costs the damaged frames and no process', async () => {
     seed = 20_261_121;
     lab = new TranscodeLab();
     const run = lab.open(ladder, [media.video!, media.audio!]);
@@ -145,7 +145,7 @@ describe('garbage', () => {
     }
   }, 600_000);
 
-  it('that tells a decoder of dozens of channels is not believed', async () => {
+  it('that announces dozens of audio channels is ignored', async () => {
     // With this seed, damaged AAC does so after 117 s, and the rest of the test depends on it.
     seed = 23_757;
     const sound = encodeMedia({ video: null, audio: 'aac', seconds: SECONDS });

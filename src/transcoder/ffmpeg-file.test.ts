@@ -135,7 +135,7 @@ describe('a file in a process', () => {
     expect(Math.abs(again.packets.length - packets.length)).toBeLessThan(2);
   });
 
-  it('goes on from the last keyframe at a position or before it', async () => {
+  it('seeks to the last keyframe at or before a position', async () => {
     const { file } = await open(encode('seek.mkv', [...VP9, '-c:a', 'libopus']));
     await file.seek(1.7);
     expect((await file.next())?.type).toBe('tracks');
@@ -180,7 +180,7 @@ describe('a file in a process', () => {
     closeSync(descriptor);
   });
 
-  it('says what it makes of the tracks and what it leaves out', async () => {
+  it('logs the tracks that it converts and those that it leaves out', async () => {
     const subtitles = join(folder, 'words.srt');
     writeFileSync(subtitles, '1\n00:00:00,000 --> 00:00:01,000\nhello\n');
     const path = join(folder, 'words.mkv');
@@ -221,7 +221,7 @@ describe('a process that reads a file', () => {
     await until('the process is gone', () => !alive(file.pid));
   });
 
-  it('counts as one of those that may be', async () => {
+  it('counts towards MaxProcesses', async () => {
     const from = lab({ maxProcesses: 1 });
     const path = encode('room.mkv', [...VP9, '-an']);
     const { file, close } = await open(path, from);
@@ -231,7 +231,7 @@ describe('a process that reads a file', () => {
     await expect(open(path, from)).resolves.toBeDefined();
   });
 
-  it.skipIf(!sandboxed)('gets no more memory than any film needs, and sees no file but its own', async () => {
+  it.skipIf(!sandboxed)('has a memory limit, and sees no file but its own', async () => {
     const { file } = await open(encode('bounded.mkv', [...VP9, '-an']));
     const proc = `/proc/${file.pid}`;
     expect(readFileSync(`${proc}/limits`, 'utf8')).toMatch(/^Max data size +3221225472 +3221225472/m);
@@ -242,7 +242,7 @@ describe('a process that reads a file', () => {
     expect(new Set(files)).toEqual(new Set([join(folder, 'bounded.mkv')]));
   });
 
-  it('that sends more than it may is killed: what is in the file may have taken it over', async () => {
+  it('is killed when it sends too many packets, as a compromised process might', async () => {
     const from = lab({ fileEntry: new URL('../../test/fakes/flooding-file-child.ts', import.meta.url) });
     const { file } = await open(encode('flood.mkv', [...VP9, '-an']), from);
     expect((await file.next())?.type).toBe('tracks');
@@ -282,14 +282,14 @@ describe('a file that means harm', () => {
     await expect(open(path)).rejects.toThrow(/no container of video or audio|cannot be understood|nothing|no video or audio/);
   });
 
-  it('with frames of a size that nobody has is refused', async () => {
+  it('with oversized frames is refused', async () => {
     const path = join(folder, 'bomb.mkv');
     const red = ['-f', 'lavfi', '-i', 'color=red:size=15000x15000:rate=25', '-frames:v', '1', '-c:v', 'mjpeg'];
     execFileSync('ffmpeg', ['-v', 'error', '-y', ...red, path]);
     await expect(open(path)).rejects.toThrow(/mjpeg|died|read/);
   });
 
-  it('with one frame in many days is played as others are', async () => {
+  it('with days between its frames is played normally', async () => {
     const path = join(folder, 'slow.avi');
     execFileSync('ffmpeg', [
       ...['-v', 'error', '-y', '-f', 'lavfi', '-i', 'testsrc=size=160x90:rate=1/1000000', '-frames:v', '3', '-c:v', 'ffv1', path],

@@ -167,7 +167,7 @@ describe('KeyframeSchedule', () => {
     expect(later.slice(1)).toEqual(all.filter((time) => time > later[0]!));
   });
 
-  it('follows the keyframes of the source and adds those that are missing', () => {
+  it('follows the keyframes of the source and adds missing ones', () => {
     const found = due({ interval: 90_000, followSource: true }, times(30, 300), (index) => index % 75 === 0);
     expect(found).toEqual([0, 90_000, 180_000, 225_000, 315_000, 405_000, 450_000, 540_000, 630_000, 675_000, 765_000, 855_000]);
   });

@@ -15,7 +15,7 @@ function feed(clock: ManualClock, keepsLate = false): SourceFeed {
 }
 
 describe('a source feed', () => {
-  it('goes on with the newest keyframe when frames have waited too long', () => {
+  it('skips to the newest keyframe when frames have waited too long', () => {
     const clock = new ManualClock();
     const late = feed(clock);
     let longest = 0;
@@ -29,7 +29,7 @@ describe('a source feed', () => {
     expect(late.queue.dropped + late.queue.size + 1).toBe(packets.length);
   });
 
-  it('keeps what was read ahead of its time, however long it waits', () => {
+  it('keeps frames that were read ahead, regardless of their waiting time', () => {
     const clock = new ManualClock();
     const ahead = feed(clock, true);
     const few = packets.slice(0, 2 * GOP + 1);

@@ -138,7 +138,7 @@ it('each encode has its own images, in pixels of its own frames', async () => {
   run.session.close();
 });
 
-it('an image that cannot be decoded, or comes to nothing, is left out and told; the others lie there and the stream goes on', async () => {
+it('an overlay that cannot be decoded, or has no pixels, is left out with a log line; the other overlays and the stream continue', async () => {
   const logo = painted('red', '10x10', 'png');
   const from = lab.logger.lines.length;
   const run = await encoded([
@@ -157,7 +157,7 @@ it('an image that cannot be decoded, or comes to nothing, is left out and told; 
   run.session.close();
 });
 
-it('an image of more pixels than there is room for, in the file or over the frame, is left out and told; the others lie there', async () => {
+it('an overlay with too many pixels, in the file or over the frame, is left out with a log line; the other overlays continue', async () => {
   const logo = painted('red', '10x10', 'png');
   const large = painted('blue', '6000x6000', 'png');
   const from = lab.logger.lines.length;

@@ -115,7 +115,7 @@ test.each([
   ['begin again', 'restart', (owner: ProcessOwner) => owner.onExit('SIGKILL'), 'restart'],
   ['take what was made for it', 'onFrame', (owner: ProcessOwner) => frame(owner, FrameType.PACKET, 1, 'x'), 'frame'],
   ['show its queues', 'showQueues', (owner: ProcessOwner) => frame(owner, FrameType.STATUS, 0, '{"queues":[]}'), 'queues'],
-] as const)('a job that fails when it is to %s fails, and the other goes on', (_what, method, act, call) => {
+] as const)('a job whose call to %s throws fails, and the other job continues', (_what, method, act, call) => {
   const [broken, sound] = withJobs(opened(), { [method]: fail });
   const { owner, killed } = processes[0]!;
   sound.calls.length = 0;
@@ -130,7 +130,7 @@ function frame(owner: ProcessOwner, type: number, job: number, payload: string):
   owner.onFrame({ type, flags: 0, job, id: 0, pts: 0, dts: 0, duration: 0 } as never, Buffer.from(payload));
 }
 
-test('a process that cannot even be started is tried again, and its jobs hear of it in the end', () => {
+test('a process that cannot be started is retried, and its jobs fail after some attempts', () => {
   spawning.fails = 2;
   const [, sound] = withJobs(opened());
   expect(processes).toHaveLength(0);

@@ -38,7 +38,7 @@ function tryToEscape(): { status: number | null; stderr: string; said: Record<st
 }
 
 describe.skipIf(!complete)('a transcoder process in its sandbox', () => {
-  test('cannot write, read what is not its own, run programs, reach the network or other processes', () => {
+  test('cannot write, read foreign files, run programs, reach the network or signal other processes', () => {
     const { said, stderr } = tryToEscape();
     expect(said, stderr).toEqual({
       write: 'EACCES',
@@ -54,14 +54,14 @@ describe.skipIf(!complete)('a transcoder process in its sandbox', () => {
     expect(readFileSync(path.join(folder, 'access-token'), 'utf8')).toBe('secret');
   });
 
-  test('gets no more memory than it may have', () => {
+  test('cannot exceed its memory limit', () => {
     const { file, args } = sandboxed(new URL('../../test/fakes/memory-hog.ts', import.meta.url), null, 1024 * 1024 * 1024);
     const take = (megabytes: number) => spawnSync(file, [...args, String(megabytes)], { encoding: 'utf8', timeout: 30_000 });
     expect(take(100).stdout).toBe('taken');
     expect(take(1500).stdout).toBe('');
   });
 
-  test('is told of at the start', async () => {
+  test('is logged at the start', async () => {
     const logger = new RecordingLogger();
     await logSandbox(logger);
     expect(logger.lines).toMatchObject([{ level: 'info', message: expect.stringContaining('sandbox: no network') }]);
@@ -94,7 +94,7 @@ test('without the sandbox the process runs all the same, and the log says so', a
   ]);
 });
 
-test('of the variables only those of codecs and drivers are passed on', () => {
+test('only variables of codecs and drivers are passed on', () => {
   expect(
     environmentOf({
       PATH: '/bin',

@@ -43,7 +43,7 @@ const packet = (track: Track, pts: number, keyframe: boolean): Packet => ({
 });
 
 describe('SourceFeed', () => {
-  it('holds no more than its bytes, and goes on with a keyframe', async () => {
+  it('bounds its bytes, and resumes at a keyframe', async () => {
     const { feed, queue, pump } = lab(VIDEO, 1000);
     const data = new Uint8Array(DECODER_BYTES / 16);
     const large = (pts: number, keyframe = false): Packet => ({ ...packet(VIDEO, pts, keyframe), data });
@@ -91,14 +91,14 @@ describe('SourceFeed', () => {
     expect(queue.status().drop).toBe(6);
   });
 
-  it('goes on with the very next audio after a drop', async () => {
+  it('resumes with the next audio packet after a drop', async () => {
     const { feed, queue, pump } = lab(SOUND, 4);
     for (let pts = 0; pts < 6; pts += 1) feed.push(packet(SOUND, pts, true));
     expect(await pump()).toEqual(['source', '!5']);
     expect(queue.status().drop).toBe(5);
   });
 
-  it('after the death of a process goes on with the first keyframe that waits', async () => {
+  it('resumes at the first waiting keyframe after the death of a process', async () => {
     const { feed, queue, pump } = lab(VIDEO, 20);
     for (let pts = 0; pts < 14; pts += 1) feed.push(packet(VIDEO, pts, pts % 10 === 0));
     await pump();

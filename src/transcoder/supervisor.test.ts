@@ -121,7 +121,7 @@ it('lets at most the configured number of jobs share a process', () => {
 });
 
 describe('when all processes are taken', () => {
-  it('refuses what comes later, with the reason, and keeps what it has', async () => {
+  it('refuses later jobs with the reason, and keeps the running ones', async () => {
     const made = lab({ maxProcesses: 2, jobsPerProcess: 1 });
     const kept = ['a', 'b'].map((stream) => made.open([audio(10)], tracks(), { stream }));
     const late = made.open([audio(10), audio(11, { bitrate: 64_000 })], tracks(), { stream: 'c' });
@@ -145,7 +145,7 @@ describe('when all processes are taken', () => {
     await second.reaches(SECONDS - 0.2);
   });
 
-  it('gives jobs that died together no more processes than that', async () => {
+  it('restarts jobs that died together within the limit of processes', async () => {
     const made = lab({ maxProcesses: 2 });
     const runs = ['a', 'b', 'c'].map((stream) => made.open([audio(10)], tracks(), { stream }));
     for (let round = 1; round <= 2; round += 1) {
@@ -168,7 +168,7 @@ it('keeps the codec library out of the server', async () => {
 });
 
 describe('a transcoder that is late', () => {
-  it('drops up to the next keyframe, counts it and goes on', async () => {
+  it('drops up to the next keyframe, counts the drops and continues', async () => {
     const made = lab();
     const run = made.open([video(10, { height: 90 })], tracks());
     const pictures = media.packets.filter(({ track }) => track.type === 'video');

@@ -137,7 +137,7 @@ describe('encoded audio', () => {
     expect(Math.abs(there - onset(fileOf(track, media.packets), 2500))).toBeLessThan(0.02);
   });
 
-  it('fills holes with silence, so that what follows is on time', async () => {
+  it('fills gaps with silence, so that later audio is on time', async () => {
     const media = tone({ seconds: 4, silence: 3, rate: 48_000 });
     const holed = media.packets.filter(({ pts }) => pts < RATE || pts >= 2 * RATE);
     const run = open([encode({ codec: 'opus' })], [media.audio!]);
@@ -208,7 +208,7 @@ describe('encoded audio', () => {
     }
   });
 
-  it('goes on at the new time after a jump that is too long to fill', async () => {
+  it('continues at the new time after a jump that is too long to fill', async () => {
     const media = tone({ seconds: 2, silence: 0, rate: 48_000 });
     const jump = 60 * RATE;
     const run = open([encode()], [media.audio!]);
@@ -282,7 +282,7 @@ describe('encoded frames', () => {
     }
   });
 
-  it('can be switched with a source that is bypassed, whatever rates and distances they have themselves', async () => {
+  it('can be switched with a bypassed source at any frame rate and keyframe interval', async () => {
     const media = encodeMedia({
       video: 'libx264',
       audio: null,

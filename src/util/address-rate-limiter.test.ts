@@ -4,7 +4,7 @@ import { AddressRateLimiter } from './address-rate-limiter.ts';
 const SECOND = 1000;
 
 describe('AddressRateLimiter', () => {
-  it('lets each address do so many things a second', () => {
+  it('allows each address a number of events per second', () => {
     const limiter = new AddressRateLimiter(2);
     const taken = (address: string, now: number) => Array.from({ length: 4 }, () => limiter.take(address, now)).filter(Boolean).length;
     expect([taken('192.0.2.1', SECOND), taken('192.0.2.2', SECOND), taken('192.0.2.1', SECOND)]).toEqual([2, 2, 0]);

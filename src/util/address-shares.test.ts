@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { AddressShares } from './address-shares.ts';
 
 describe('AddressShares', () => {
-  it('refuses an address that holds its share, and nobody else', () => {
+  it('refuses an address at its share, and no other address', () => {
     const shares = new AddressShares({ perAddress: 2 });
     const [first] = [shares.enter('192.0.2.1'), shares.enter('192.0.2.1')];
     expect(shares.enter('192.0.2.1')).toBeNull();

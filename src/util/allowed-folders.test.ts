@@ -46,7 +46,7 @@ test('the refusal names the path and the setting', () => {
   expect(() => allowed.check('/etc/cron.d/x')).toThrow('"/etc/cron.d/x" is outside of the folders that the setting allows');
 });
 
-test('a symbolic link is no way out, one that stays inside is', async () => {
+test('a symbolic link that leaves the folder is refused, one that stays inside is followed', async () => {
   symlinkSync(join(folder, 'out'), join(folder, 'in/escape'));
   symlinkSync('../out', join(folder, 'in/relative'));
   mkdirSync(join(folder, 'in/real'));
@@ -84,12 +84,12 @@ test('a narrower set stays inside of a wider one', async () => {
   await expect(narrow.makeFolder(join(folder, 'out/b'))).rejects.toThrow('the setting');
 });
 
-test('a file system that takes no folders is told instead of waited for', async () => {
+test('a file system without folders is reported at once', async () => {
   const free = new AllowedFolders(null, 's');
   await expect(free.makeFolder('/proc/nope/deep')).rejects.toThrow('does not take the folder /proc/nope');
 });
 
-test('a file in the way is told', async () => {
+test('a file in place of a folder is reported', async () => {
   writeFileSync(join(folder, 'in/file'), '');
   await expect(allowed.makeFolder(join(folder, 'in/file/x'))).rejects.toMatchObject({ code: 'ENOTDIR' });
   await expect(allowed.makeFolder(join(folder, 'in/file'))).rejects.toMatchObject({ code: 'EEXIST' });

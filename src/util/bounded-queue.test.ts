@@ -8,7 +8,7 @@ function queueOf(threshold: number, clock = new ManualClock()) {
 }
 
 describe('BoundedQueue', () => {
-  it('refuses what does not fit and keeps what it holds', () => {
+  it('refuses items beyond its size and keeps the others', () => {
     const queue = queueOf(2);
     expect([queue.push(1), queue.push(2), queue.push(3)]).toEqual([true, true, false]);
     expect(queue.full).toBe(true);

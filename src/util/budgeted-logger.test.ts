@@ -29,7 +29,7 @@ function pass(ms: number): void {
 
 const said = (message: string): number => lines.lines.filter((line) => line.message.startsWith(message)).length;
 
-test('of each kind a hundred lines a minute go out, whoever writes them, and the rest is a number', () => {
+test('a hundred lines per kind and minute are logged across writers, and the others are counted', () => {
   const sessions = [1, 2].map((session) => logger.limited.child({ session }));
   for (let round = 0; round < MAX_LINES_PER_MINUTE; round += 1) {
     for (const session of sessions) session.info({}, `viewer session closed: reason ${round}`);
@@ -57,7 +57,7 @@ test('lines of the server itself and of debug are not limited', () => {
   expect(said('looked at')).toBe(3 * MAX_LINES_PER_MINUTE);
 });
 
-test('a minute that nobody filled says nothing at its end', () => {
+test('a minute within the budget adds no line at its end', () => {
   for (let minute = 0; minute < 3; minute += 1) {
     for (let round = 0; round < MAX_LINES_PER_MINUTE; round += 1) logger.limited.info({}, 'connection opened');
     pass(60_000);
@@ -65,14 +65,14 @@ test('a minute that nobody filled says nothing at its end', () => {
   expect(lines.lines).toHaveLength(3 * MAX_LINES_PER_MINUTE);
 });
 
-test('the end tells what was left out so far', () => {
+test('a close logs the number of omitted lines', () => {
   for (let round = 0; round < MAX_LINES_PER_MINUTE + 7; round += 1) logger.limited.error({}, 'failed');
   budget.close();
   budget.close();
   expect(said('7 more lines')).toBe(1);
 });
 
-test('one reason does not hide another', () => {
+test('two reasons have separate budgets', () => {
   for (let round = 0; round < 2 * MAX_LINES_PER_MINUTE; round += 1) {
     logger.limited.warn({ code: 'no-application' }, `publisher refused: there is no application 'a${round}'`);
   }
@@ -94,7 +94,7 @@ test('the flood of one address does not hide who comes from another, though its 
   expect(lines.lines).toHaveLength(MAX_LINES_PER_MINUTE + MAX_LATE_LINES);
 });
 
-test('whoever is loud all the time has as many lines in each minute', () => {
+test('a steady writer has the same budget each minute', () => {
   for (let second = 0; second < 180; second += 1) {
     for (let n = 0; n < 10; n += 1) logger.limited.info({}, 'viewer session closed');
     pass(1000);

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { systemClock } from './clock.ts';
 
-test('goes on while a callback runs', () => {
+test('advances during a callback', () => {
   const [wall, ticks] = [systemClock.now(), systemClock.monotonic()];
   const until = performance.now() + 5;
   while (performance.now() < until);

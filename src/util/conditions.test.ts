@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { Conditions, MAX_CONDITIONS } from './conditions.ts';
 
-test('a condition stands until it is cleared, and equal reasons are told once', () => {
+test('a condition stays until it is cleared, and equal reasons are listed once', () => {
   const conditions = new Conditions();
   conditions.raise('a', 'the disk is full');
   conditions.raise('b', 'the disk is full');
@@ -16,14 +16,14 @@ test('a condition stands until it is cleared, and equal reasons are told once', 
   expect(conditions.reasons).toEqual([]);
 });
 
-test('there is a limit, beyond which conditions are counted', () => {
+test('conditions beyond the limit are only counted', () => {
   const conditions = new Conditions();
   for (let index = 0; index < MAX_CONDITIONS + 2; index += 1) conditions.raise(String(index), `reason ${index}`);
   conditions.raise('0', 'another reason');
   expect([conditions.reasons.length, conditions.unlisted, conditions.reasons[0]]).toEqual([MAX_CONDITIONS, 2, 'another reason']);
 });
 
-test('what is asked for its reason tells it while something is wrong, behind what was raised', () => {
+test('a reason from a callback is listed after the raised ones, while it is not null', () => {
   const conditions = new Conditions();
   let reason: string | null = null;
   conditions.ask(() => reason);

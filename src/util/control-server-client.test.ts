@@ -180,7 +180,7 @@ describe('without an answer', () => {
     expect(await faultOf(silent.ask({}, { timeoutMs: 50 }))).toBe(`connection: ${AT} has not answered within 50 ms`);
   });
 
-  test('the wait for a free connection counts, and no more than so many wait', async () => {
+  test('the time in the queue counts, and the queue is bounded', async () => {
     const client = clientOf(await serve(() => undefined), { maxPending: 100 });
     const questions = Array.from({ length: 100 }, () => faultOf(client.ask({}, { timeoutMs: 300 })));
     expect(await faultOf(client.ask({}, LONG))).toBe(`connection: ${AT} has 100 open requests already: no more are sent`);
@@ -188,7 +188,7 @@ describe('without an answer', () => {
     expect(client.pending).toBe(0);
   });
 
-  test('nobody listens', async () => {
+  test('a closed port', async () => {
     const server = net.createServer();
     const port = await portOf(server);
     server.close();
@@ -197,7 +197,7 @@ describe('without an answer', () => {
     expect(await faultOf(client.ask({}, LONG))).toBe(`connection: ${AT} cannot be asked: connect ECONNREFUSED 127.0.0.1:PORT`);
   });
 
-  test('a certificate that nobody vouches for', async () => {
+  test('a self-signed certificate', async () => {
     const server = createTlsServer(selfSigned('control'), (_, response) => response.end('{"allowed":true}'));
     open.push(server);
     const client = clientOf(`https://127.0.0.1:${await portOf(server)}/control`);

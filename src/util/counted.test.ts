@@ -5,6 +5,6 @@ test.each([
   [0, '0 encodes'],
   [1, '1 encode'],
   [2, '2 encodes'],
-])('%i is told as %s', (count, text) => {
+])('%i is written as %s', (count, text) => {
   expect(counted(count, 'encode')).toBe(text);
 });

@@ -33,7 +33,7 @@ describe('DescriptorLedger', () => {
     expect([second.take(2), second.held]).toEqual([true, 3]);
   });
 
-  it('begins anew with a thread that follows a dead one', () => {
+  it('restarts at 0 for a thread that replaces a dead one', () => {
     const shared = DescriptorLedger.open(2, 2);
     const first = new DescriptorLedger(shared, 0);
     expect([first.take(), new DescriptorLedger(shared, 1).take()]).toEqual([true, true]);

@@ -87,7 +87,7 @@ function written(): { paths: string[]; renew: (version: number) => void } {
 const MANNERS = { certbot, mounted, renamed, written };
 
 describe.each(Object.entries(MANNERS))('files that are renewed: %s', (_name, manner) => {
-  test('are told of by the system', async () => {
+  test('are reported by the system', async () => {
     const { paths, renew } = manner();
     const { seen } = await watched(paths);
     renew(2);
@@ -97,7 +97,7 @@ describe.each(Object.entries(MANNERS))('files that are renewed: %s', (_name, man
     expect(seen[0]).toBe('cert1 key1');
   });
 
-  test('are found where the system tells nothing, and that is said once', async () => {
+  test('are found by polling without reports of the system, which is logged once', async () => {
     const { paths, renew } = manner();
     const watch = (): never => {
       throw new Error('ENOSPC: system limit for number of file watchers reached');
@@ -113,7 +113,7 @@ describe.each(Object.entries(MANNERS))('files that are renewed: %s', (_name, man
   });
 });
 
-test('a pair is told of when it rests, not while it is written', async () => {
+test('a pair is reported when its files rest, not while they are written', async () => {
   const { paths, renew } = written();
   let look = (): void => undefined;
   // The system tells when the test says so.
@@ -144,7 +144,7 @@ test('a missing file is reported when it appears, even in a missing folder', asy
   await until('its return', () => seen.at(-1) === 'again');
 });
 
-test('files that never rest are told of all the same', async () => {
+test('files that never rest are reported after all', async () => {
   const { paths, renew } = written();
   const { seen } = await watched(paths, { times: { poll: NEVER, settle: 10 } });
   let version = 1;
@@ -156,7 +156,7 @@ test('files that never rest are told of all the same', async () => {
   await until('a call', () => seen.length > 1);
 });
 
-test('a watcher that fails is given up, and polling goes on', async () => {
+test('a failing watcher is closed, and polling continues', async () => {
   const { paths, renew } = written();
   const watchers: EventEmitter[] = [];
   const watch = () => {
@@ -188,7 +188,7 @@ test('a failing callback is logged, and the next change is reported', async () =
   expect(logger.matching('the watch over files failed inside the server').length).toBeGreaterThan(0);
 });
 
-test('nothing is reported after the end', async () => {
+test('nothing is reported after the close', async () => {
   const { paths, renew } = written();
   const { seen, watch } = await watched(paths, { times: { poll: 5, settle: 1 } });
   watch.close();

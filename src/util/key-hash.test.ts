@@ -14,7 +14,7 @@ test('a hash fits its key only, and every hash has a salt of its own', () => {
   for (const wrong of ['', key.slice(1), `${key}A`, key.toLowerCase(), makeKey()]) expect(fitsKey(hash, wrong)).toBe(false);
 });
 
-test('is what other tools make of salt and key', () => {
+test('equals the SHA-256 of salt and key', () => {
   const digest = createHash('sha256').update('pepper:sixteen-letters!').digest('base64url');
   expect(fitsKey(`sha256:pepper:${digest}`, 'sixteen-letters!')).toBe(true);
 });
@@ -37,7 +37,7 @@ test.each(['', 'sha256', 'sha256::', 'sha256:salt:', 'sha256:salt:QUJD', 'md5:sa
   },
 );
 
-test('keys that can be guessed or need escapes are told', () => {
+test('keys that are too short, too long or need escapes are refused', () => {
   expect(keyFault('a-Key_of.16~char')).toBeUndefined();
   expect(keyFault(makeKey())).toBeUndefined();
   expect(keyFault('fifteen-letters')).toBe('must have 16 to 256 characters, but has 15');

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { KnownSecrets, withoutOwnSecrets } from './known-secrets.ts';
 
-test('whatever is known is left out, the longest first, in all the ways that texts write it', () => {
+test('known secrets are masked, the longest first, in all their encodings', () => {
   const secrets = new KnownSecrets();
   secrets.configure(['tiger-1234', 'short']);
   secrets.learn(['tiger-1234-and-more', 'with "quotes" & spaces']);
@@ -17,7 +17,7 @@ test('whatever is known is left out, the longest first, in all the ways that tex
   }
 });
 
-test('a configuration is known until another one comes, what is learned stays, and what is learned is bounded', () => {
+test('configured secrets last until the next configuration, learned ones stay, and their number is bounded', () => {
   const secrets = new KnownSecrets();
   secrets.configure(['configured-1']);
   secrets.learn(['learned-1']);
@@ -28,7 +28,7 @@ test('a configuration is known until another one comes, what is learned stays, a
   expect(secrets.masked('configured-2 learned-1 later-0, later-19999')).toBe('*** learned-1 ***, ***');
 });
 
-test('a text about what has secrets of its own is without them, however short they are, where they are words of it', () => {
+test("secrets of a text's own object are masked at any length, as whole words", () => {
   for (const [secrets, text, told] of [
     [
       ['live'],

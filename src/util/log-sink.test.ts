@@ -43,14 +43,14 @@ function sinkOf(waits: 'never' | 'file' = 'never'): LogSink {
   return sink;
 }
 
-test('lines go out in order, at once, and whole although each write takes a part', () => {
+test('lines are written in order, at once, and completely even when each write takes a part', () => {
   files.takes = 3;
   const sink = sinkOf();
   for (const line of ['first\n', 'second\n', 'third\n']) sink.write(line);
   expect(files.text).toBe('first\nsecond\nthird\n');
 });
 
-test.each(['EAGAIN', 'ENOSPC', 'EPIPE', 'EIO'])('%s holds the lines up, and they go out when it is over', async (fault) => {
+test.each(['EAGAIN', 'ENOSPC', 'EPIPE', 'EIO'])('%s delays the lines, which are written after it ends', async (fault) => {
   const sink = sinkOf();
   files.fault = fault;
   for (const line of ['first\n', 'second\n']) sink.write(line);
@@ -77,7 +77,7 @@ test('a line that was cut by a full disk is finished before the next', async () 
   expect(files.text).toBe('first\nsecond\n');
 });
 
-test('what finds no room is dropped, and told as a number when the descriptor works again', async () => {
+test('lines beyond the queue are dropped, and their number is logged when the descriptor works again', async () => {
   const sink = sinkOf();
   files.fault = 'EAGAIN';
   const line = `${'x'.repeat(1023)}\n`;
@@ -103,7 +103,7 @@ test('a file is written by the pool, one write at a time', () => {
   expect(files.away).toHaveLength(0);
 });
 
-test('close writes what is queued before it returns, and what the pool has is left to it', () => {
+test('close writes the queue before it returns, and leaves a write in the pool to finish', () => {
   const sink = sinkOf('file');
   sink.write('first\n');
   sink.write('second\n');
@@ -125,7 +125,7 @@ test('close gives a reader that does not read less than a second', () => {
   expect(performance.now() - before).toBeLessThan(1000);
 });
 
-test('idle waits until all is written, not longer than it was told', async () => {
+test('idle waits until everything is written, at most for its time', async () => {
   const sink = sinkOf();
   files.fault = 'EAGAIN';
   sink.write('first\n');

@@ -15,7 +15,7 @@ test('a ring of a fixed size, whose lines are cut', () => {
   expect(tail.at(5)?.json.length).toBeLessThan(2000);
 });
 
-test('lines are kept with the fields of their logger, whatever the level of the log is, and fields are not held', () => {
+test('lines are kept with the fields of their logger at any log level, and as text', () => {
   const tail = new LogTail({ clock: new ManualClock() });
   const lines = new TailedLines(new GatedLines(silent, 'error'), tail);
   const list = ['a'];

@@ -38,7 +38,7 @@ function pages(limit: number) {
   return { text, streams };
 }
 
-test('each has figures of its own as long as there are few, and none where it knows none', () => {
+test('each thing has its own series within the limit, and none for an unknown value', () => {
   const { text } = pages(2);
   expect(
     text([
@@ -54,7 +54,7 @@ test('each has figures of its own as long as there are few, and none where it kn
   ]);
 });
 
-test('the others are summed up, whose counters never fall when one of them ends or begins anew', () => {
+test('further things are summed up, with counters that never fall when one ends or restarts', () => {
   const { text, streams } = pages(1);
   const first = { name: 'first', bytes: 1 };
   const sums = (things: readonly Thing[]): string[] => text([first, ...things]).filter((line) => line.includes('others'));
@@ -70,7 +70,7 @@ test('the others are summed up, whose counters never fall when one of them ends 
   expect([streams.without, streams.refused]).toEqual([0, 2]);
 });
 
-test('who has labels keeps them while others come, and who is gone makes room', () => {
+test('a thing with labels keeps them while others arrive, and releases them when it is gone', () => {
   const { text, streams } = pages(1);
   const named = (things: readonly Thing[]): string[] => text(things).filter((line) => line.startsWith('bytes_total'));
   const [a, b] = [

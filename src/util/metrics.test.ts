@@ -9,7 +9,7 @@ function page(): MetricsPage {
   return new MetricsPage({ streams: new LabelSlots(1), applications: new LabelSlots(1) });
 }
 
-test('a page has each metric once, with what it is and its samples', () => {
+test('a page has each metric once with its help, its type and its samples', () => {
   const made = page();
   made.family(SENT).add(3, labelText({ app: 'a"b\\c\nd', way: 'x' }));
   made.family(WAIT);

@@ -25,7 +25,7 @@ describe('NewcomerTurns', () => {
   beforeEach(() => void vi.useFakeTimers());
   afterEach(() => void vi.useRealTimers());
 
-  it('lets those who come one by one in at once', () => {
+  it('admits newcomers at once when they arrive one by one', () => {
     const { turns, newcomer, entered } = setUp();
     for (let n = 0; n < 50; n += 1) {
       turns.take(newcomer('192.0.2.1', `${n}`));
@@ -35,7 +35,7 @@ describe('NewcomerTurns', () => {
     expect(turns.size).toBe(0);
   });
 
-  it('gives a flood a third of the time, a few milliseconds at a stretch', () => {
+  it('gives a flood a third of the time, in slices of a few milliseconds', () => {
     const { turns, newcomer, entered } = setUp();
     for (let n = 0; n < 500; n += 1) turns.take(newcomer(`192.0.2.${n % 250}`));
     expect(entered.length).toBeLessThanOrEqual(6);
@@ -97,7 +97,7 @@ describe('NewcomerTurns', () => {
     expect(entered).toContain('honest');
   });
 
-  it('forgets who leaves, and tells only the one who fails', () => {
+  it('forgets newcomers that leave, and reports the one that throws', () => {
     const { turns, newcomer, entered, failed } = setUp();
     for (let n = 0; n < 10; n += 1) turns.take(newcomer('192.0.2.9'));
     const gone = newcomer('192.0.2.1', 'gone');
@@ -118,7 +118,7 @@ describe('NewcomerTurns', () => {
     expect(failed).toEqual([fault]);
   });
 
-  it('throws what the one throws who enters at once', () => {
+  it('throws the error of a newcomer that enters at once', () => {
     const { turns, newcomer, failed } = setUp();
     const enter = (): void => {
       throw new Error('at once');
@@ -127,7 +127,7 @@ describe('NewcomerTurns', () => {
     expect(failed).toEqual([]);
   });
 
-  it('one that was held up for long keeps the next waiting for some milliseconds only', () => {
+  it('limits the delay after a slow newcomer to some milliseconds', () => {
     const { turns, newcomer, entered } = setUp();
     turns.take(newcomer('192.0.2.1', 'slow', 5000));
     turns.take(newcomer('192.0.2.2', 'next'));
@@ -136,7 +136,7 @@ describe('NewcomerTurns', () => {
     expect(entered).toEqual(['slow', 'next']);
   });
 
-  it('has no timer and nobody waiting once it is closed', () => {
+  it('has no timer and no waiting newcomers after its close', () => {
     const { turns, newcomer, entered } = setUp();
     for (let n = 0; n < 50; n += 1) turns.take(newcomer('192.0.2.1'));
     const before = entered.length;

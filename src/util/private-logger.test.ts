@@ -13,7 +13,7 @@ test.each([
   expect(inner.lines).toMatchObject([{ message: hidden, fields: { detail: hidden } }]);
 });
 
-test('the peer is hidden whatever it is, also in the fields of a child; what the server is bound to is shown', () => {
+test('the peer is hidden in any form, also in the fields of a child; the address of a listener is shown', () => {
   const inner = new RecordingLogger();
   const logger = hidingAddresses(inner).child({ peer: '2001:db8::7', session: 3 });
   for (const level of ['debug', 'info', 'warn', 'error'] as const) logger[level]({ host: '192.0.2.1', port: 80 }, 'x');

@@ -8,7 +8,7 @@ function setUp(unit?: number) {
   return { clock, gauge };
 }
 
-it('tells how long messages wait, though it keeps none', () => {
+it('measures the waiting time of messages without storing them', () => {
   const { clock, gauge } = setUp();
   gauge.came();
   clock.advance(10);

@@ -8,7 +8,7 @@ describe('RefusalLog', () => {
   beforeEach(() => void vi.useFakeTimers());
   afterEach(() => void vi.useRealTimers());
 
-  it('tells of the first refusal at once, and of all that follow once a minute', () => {
+  it('logs the first refusal at once, and the number of further ones once a minute', () => {
     const logger = new RecordingLogger();
     const clock = new ManualClock();
     const pass = (ms: number): void => {
@@ -29,7 +29,7 @@ describe('RefusalLog', () => {
     expect(logger.lines).toHaveLength(first.length + 2);
   });
 
-  it('lets the flood of one address hide nobody else: each has a line, and the flood one a minute', () => {
+  it('gives other addresses a line each during a flood of one address, which has one line a minute', () => {
     const logger = new RecordingLogger();
     const clock = new ManualClock();
     const log = new RefusalLog(logger, clock);
@@ -47,7 +47,7 @@ describe('RefusalLog', () => {
     log.close();
   });
 
-  it('has one line a minute of somebody who comes again and again', () => {
+  it('logs one line a minute for steady refusals', () => {
     const logger = new RecordingLogger();
     const clock = new ManualClock();
     const log = new RefusalLog(logger, clock);

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { Semaphore } from './semaphore.ts';
 
-it('lets as many run as it has room for, the others in order, whatever becomes of those before', async () => {
+it('runs as many tasks as it has room for, the others in order, even after a failure', async () => {
   const semaphore = new Semaphore(2);
   const began: number[] = [];
   const gates = Array.from({ length: 5 }, () => Promise.withResolvers<number>());

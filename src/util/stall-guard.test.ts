@@ -2,7 +2,7 @@ import type { Duplex } from 'node:stream';
 import { expect, test } from 'vitest';
 import { StallGuard } from './stall-guard.ts';
 
-test('who takes something now and then is no stall, and neither is who has nothing to take', () => {
+test('a peer that reads now and then has not stalled, nor a peer without pending data', () => {
   const stream = { bytesWritten: 0, writableLength: 0 };
   const guard = new StallGuard(stream as unknown as Duplex, 1000);
   const look = (bytesWritten: number, writableLength: number, now: number): boolean => {

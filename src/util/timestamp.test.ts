@@ -40,7 +40,7 @@ describe('formatTimestamp', () => {
     }
   });
 
-  it('refuses what is no time', () => {
+  it('refuses NaN and Infinity', () => {
     expect(() => formatTimestamp(Number.NaN)).toThrow(RangeError);
     expect(() => formatTimestamp(Number.POSITIVE_INFINITY)).toThrow(RangeError);
   });

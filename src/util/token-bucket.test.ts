@@ -5,7 +5,7 @@ function taken(bucket: TokenBucket, now: number, tries = 100): number {
   return Array.from({ length: tries }, () => bucket.take(now)).filter(Boolean).length;
 }
 
-test('a burst passes at once, then what the rate allows', () => {
+test('a burst passes at once, then the number that the rate allows', () => {
   const bucket = new TokenBucket({ burst: 5, perSecond: 2 });
   expect(taken(bucket, 1000)).toBe(5);
   expect(taken(bucket, 1400)).toBe(0);
@@ -13,7 +13,7 @@ test('a burst passes at once, then what the rate allows', () => {
   expect(taken(bucket, 2500)).toBe(2);
 });
 
-test('what is not used adds up to a burst and no further', () => {
+test('unused tokens add up to at most a burst', () => {
   const bucket = new TokenBucket({ burst: 5, perSecond: 2 });
   taken(bucket, 0);
   expect(taken(bucket, 1_000_000)).toBe(5);
@@ -26,7 +26,7 @@ test('a clock that goes back takes nothing away', () => {
   expect(bucket.take(5000)).toBe(true);
 });
 
-test('what is given back can be taken again, and never adds up to more than a burst', () => {
+test('returned tokens can be taken again, and never add up to more than a burst', () => {
   const bucket = new TokenBucket({ burst: 2, perSecond: 1 });
   for (let n = 0; n < 10; n += 1) {
     expect(bucket.take(0)).toBe(true);
@@ -36,7 +36,7 @@ test('what is given back can be taken again, and never adds up to more than a bu
   expect(taken(bucket, 0)).toBe(2);
 });
 
-test('with a rate of 0 nothing comes back', () => {
+test('a rate of 0 adds no tokens', () => {
   const bucket = new TokenBucket({ burst: 1, perSecond: 0 });
   expect([bucket.take(1000), bucket.take(1_000_000)]).toEqual([true, false]);
 });

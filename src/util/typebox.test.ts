@@ -48,7 +48,7 @@ describe('the builder of schemas', () => {
     expect(spread(ours[name])).toEqual(spread(original[name]));
   });
 
-  it('marks what is optional as TypeBox does', () => {
+  it('marks optional members as TypeBox does', () => {
     expect(OptionalKind).toBe(originalOptionalKind);
   });
 

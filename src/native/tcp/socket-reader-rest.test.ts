@@ -9,7 +9,7 @@ const { addon: built } = loadAddon();
 describe.each([
   { name: 'with the addon', addon: built },
   { name: 'without the addon', addon: null },
-])('a socket reader $name, told that what comes next can wait', ({ addon }) => {
+])('a socket reader $name, whose further data can wait', ({ addon }) => {
   let sockets: ReadSockets;
   beforeEach(() => {
     sockets = new ReadSockets(addon);
@@ -41,7 +41,7 @@ describe.each([
     }
   });
 
-  it('reads several times as many as fit into a stretch, all of them, and calls back behind the last', async () => {
+  it('reads more sockets than one call handles, all of them, and reports once after the last', async () => {
     await sockets.listen();
     sockets.rest = Rest.LONG;
     const many = [];
@@ -74,7 +74,7 @@ describe.each([
     expect(calls).toBe(0);
   });
 
-  it.skipIf(addon === null)('goes on with the others when what takes the bytes of one throws', async () => {
+  it.skipIf(addon === null)('continues with the other sockets when a callback throws', async () => {
     await sockets.listen();
     sockets.rest = Rest.LONG;
     const [broken, sound] = [await sockets.connect(), await sockets.connect()];
@@ -170,7 +170,7 @@ describe.each([
     expect(reads[0]).toBeGreaterThan(48 * 1024);
   });
 
-  it('goes on at once with who sends much', async () => {
+  it('continues immediately with a socket that has more data', async () => {
     await sockets.listen();
     sockets.rest = Rest.LONG;
     const { client, bytes } = await sockets.connect();

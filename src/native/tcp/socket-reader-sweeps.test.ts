@@ -10,7 +10,7 @@ const { addon: built } = loadAddon();
 describe.each([
   { name: 'with the addon', addon: built },
   { name: 'without the addon', addon: null },
-])('a socket reader $name, told that what comes next can wait for a moment', ({ addon }) => {
+])('a socket reader $name, whose further data can wait for a short time', ({ addon }) => {
   let sockets: ReadSockets;
 
   /** Sweeps come when the test says so. */
@@ -92,7 +92,7 @@ describe.each([
     for (const each of all) await heard(each, 'again');
   });
 
-  it.skipIf(addon === null)('lets them rest until it is woken, and for a moment again, as what they bring can wait', async () => {
+  it.skipIf(addon === null)('keeps sockets at rest until it is woken, or for a short time, as each callback asks', async () => {
     const all = await connected(5);
     const say = (word: string): void => {
       for (const { client } of all) client.write(word);
@@ -119,19 +119,22 @@ describe.each([
     await seen(() => texts(all), five('1234'));
   });
 
-  it.skipIf(addon === null)('stops looking for who has said nothing from one call to the next, and hears it all the same', async () => {
-    const all = await connected(5);
-    sockets.reader.wake();
-    expect(vi.getTimerCount()).toBe(1);
-    sockets.reader.wake();
-    expect(vi.getTimerCount()).toBe(0);
-    for (const each of all) await heard(each, 'back');
-    for (const { client } of all) client.write('later');
-    await sockets.others();
-    expect(texts(all)).toEqual(five('back'));
-    sweep();
-    await seen(() => texts(all), five('backlater'));
-  });
+  it.skipIf(addon === null)(
+    'stops sweeping when all sockets were silent between two calls, and reads them when they send again',
+    async () => {
+      const all = await connected(5);
+      sockets.reader.wake();
+      expect(vi.getTimerCount()).toBe(1);
+      sockets.reader.wake();
+      expect(vi.getTimerCount()).toBe(0);
+      for (const each of all) await heard(each, 'back');
+      for (const { client } of all) client.write('later');
+      await sockets.others();
+      expect(texts(all)).toEqual(five('back'));
+      sweep();
+      await seen(() => texts(all), five('backlater'));
+    },
+  );
 
   it.skipIf(addon === null)('sees ends and resets in the sweep, and reads who is left as it comes', async () => {
     const all = await connected(5);
@@ -151,7 +154,7 @@ describe.each([
     for (const each of left) await heard(each, 'here');
   });
 
-  it.skipIf(addon === null)('sweeps no more when all have gone', async () => {
+  it.skipIf(addon === null)('stops sweeping when all sockets have closed', async () => {
     const all = await connected(5);
     const told = all.map(({ socket }) => socketEvents(socket));
     expect(vi.getTimerCount()).toBe(1);
@@ -164,7 +167,7 @@ describe.each([
   });
 
   it.skipIf(addon === null)(
-    'leaves what is not needed yet to the next wake, asks once behind each read, and sweeps on from then',
+    'leaves data that is not needed to the next wake, asks once after each read, and then sweeps again',
     async () => {
       const all = await connected(5);
       sockets.slack = Number.POSITIVE_INFINITY;
@@ -195,7 +198,7 @@ describe.each([
     },
   );
 
-  it.skipIf(addon === null)('sweeps what is needed later from then on', async () => {
+  it.skipIf(addon === null)('sweeps data with a later due time from that time on', async () => {
     const all = await connected(5);
     sockets.slack = 60_000;
     const now = vi.spyOn(performance, 'now');

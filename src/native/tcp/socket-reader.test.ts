@@ -61,7 +61,7 @@ describe.each([
     await ended;
   });
 
-  it('tells of a reset, and the server forgets the socket', async () => {
+  it('reports a reset, and the server forgets the socket', async () => {
     await sockets.listen();
     const { client, accepted, socket, bytes } = await sockets.connect();
     const told = socketEvents(socket);
@@ -72,7 +72,7 @@ describe.each([
     expect([socket.destroyed, accepted.destroyed]).toEqual([true, true]);
   });
 
-  it('tells of the end of the connection only behind what waits while it is paused', async () => {
+  it('reports the end of the connection only after the data that waits during a pause', async () => {
     await sockets.listen();
     const { client, socket, bytes } = await sockets.connect();
     const told = socketEvents(socket);
@@ -90,7 +90,7 @@ describe.each([
     expect(bytes().toString()).toBe('first last');
   });
 
-  it('lets a socket be destroyed from within the call, and reads no more of it', async () => {
+  it('lets a socket be destroyed inside its callback, and reads nothing more from it', async () => {
     await sockets.listen();
     const taken = Promise.withResolvers<net.Socket>();
     let calls = 0;

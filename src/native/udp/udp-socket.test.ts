@@ -68,7 +68,7 @@ describe.each(KINDS)('a UDP socket of %s', (_name, open) => {
     expect(here.socket.counters).toMatchObject({ datagramsSent: 150, sendErrors: 0, dropped: 0, datagramsReceived: 1 });
   });
 
-  test('keeps what was heard, however much comes behind it', async () => {
+  test('keeps earlier datagrams intact while later ones arrive', async () => {
     const [here, there] = [await listen(), await listen()];
     const to = { address: '127.0.0.1', port: there.socket.port };
     for (let round = 0; round < 40; round += 1) {
@@ -79,7 +79,7 @@ describe.each(KINDS)('a UDP socket of %s', (_name, open) => {
     for (const [round, { bytes }] of there.datagrams.entries()) expect(bytes.every((byte) => byte === round)).toBe(true);
   });
 
-  test('counts what cannot be sent, and goes on', async () => {
+  test('counts a datagram that cannot be sent, and continues', async () => {
     const [here, there] = [await listen(), await listen()];
     here.socket.send({ address: 'nowhere', port: 1000 }, Uint8Array.of(1), null);
     here.socket.send({ address: '127.0.0.1', port: there.socket.port }, Uint8Array.of(2), null);
@@ -97,7 +97,7 @@ describe.each(KINDS)('a UDP socket of %s', (_name, open) => {
     expect(heard.alarms).toBe(0);
   });
 
-  test('gives its port back, tells nothing more and does not mind being closed twice', async () => {
+  test('releases its port, makes no further callbacks and can be closed twice', async () => {
     const [here, there] = [await listen(), await listen()];
     const { port } = there.socket;
     there.socket.alarm(1);
@@ -115,7 +115,7 @@ describe.each(KINDS)('a UDP socket of %s', (_name, open) => {
     expect(here.datagrams).toEqual([]);
   });
 
-  test('a listener that closes it is told nothing more, the end of the turn neither', async () => {
+  test('makes no further callback after it is closed in one, not even for the end of the turn', async () => {
     const told: string[] = [];
     const closing = await open({
       ...{ host: '127.0.0.1', port: 0, bufferBytes: BUFFER },
@@ -192,7 +192,7 @@ describe.skipIf(addon === null)('the socket of the addon', () => {
     ]);
   });
 
-  test('sends what a turn gathers for one peer with one system call, and takes it with few', async () => {
+  test('sends the datagrams of a turn to one peer with one system call, and reads them with few', async () => {
     let received = 0;
     const common = { host: '127.0.0.1', port: 0, bufferBytes: BUFFER, onTurn: () => undefined, onAlarm: () => undefined };
     const options = { ...common, onError: () => undefined, onDatagram: () => (received += 1) };
@@ -271,7 +271,7 @@ describe('a system that takes nothing for a while', () => {
     expect(narrow.sent).toHaveLength(202);
   });
 
-  test('loses what does not fit into the queue, and counts it', () => {
+  test('drops and counts datagrams beyond its queue', () => {
     const narrow = new Narrow();
     const socket = open(narrow);
     for (let index = 0; index < 64 * 130; index += 1) socket.send(PEER, Uint8Array.of(1), null);

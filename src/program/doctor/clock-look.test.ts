@@ -18,7 +18,7 @@ test.each([Date.UTC(1970, 0, 2), Date.UTC(2025, 11, 31), Date.UTC(2106, 1, 7)])(
   expect(await look({ now })).toMatchObject({ status: 'problem', text: expect.stringContaining(new Date(now).toISOString()) });
 });
 
-test('a clock that is set meanwhile is told, one that is led is not', async () => {
+test('a clock that jumps is reported, a slewed clock is not', async () => {
   expect(await look({ step: 500 })).toMatchObject({ status: 'warning', text: expect.stringContaining('by 500 ms') });
   expect(await look({ step: -3_600_000 })).toMatchObject({ status: 'warning', text: expect.stringContaining('by 3600000 ms') });
   expect(await look({ step: 2 })).toMatchObject({ status: 'ok' });

@@ -22,7 +22,7 @@ function source(modules: () => Promise<CodecModuleItem[]>, libraryVersion: strin
   return { transcoder, closed: () => closed };
 }
 
-test('an FFmpeg that does not start is a problem, with what the process said, and is ended', async () => {
+test('an FFmpeg that does not start is a problem with the output of its process, and is closed', async () => {
   const { transcoder, closed } = source(() => Promise.reject(new Error('the transcoder died')));
   const found = await codecs((logger) => {
     logger.warn({}, 'cannot find node-av');
@@ -47,7 +47,7 @@ test('an FFmpeg without an encoder that streams need is a warning, and names it'
   ]);
 });
 
-test('hardware is told with its place and what it does', async () => {
+test('hardware is listed with its bus id and its codecs', async () => {
   const card = { isHwAccel: true, displayName: 'NVIDIA T4', busId: '0000:01:00.0', isDecoder: false, supportedCodecs: ['H264', 'H265'] };
   const { transcoder } = source(async () => [module('H264'), module('AAC'), module('OPUS'), module('H264', card)]);
   const [ffmpeg, gpu] = await codecs(() => transcoder);

@@ -59,7 +59,7 @@ Max address space         ${addressSpace}            unlimited            bytes
     expect(ulimits(system({}))).toMatchObject({ status: 'ok' });
   });
 
-  test('that do are told, each with its effect', () => {
+  test('that are too low are reported, each with its effect', () => {
     expect(judged(limits('100', '4000000000'))).toMatchObject({
       status: 'warning',
       text: 'max processes is 100 (ulimit -u): threads and transcoder processes may not start; max address space is 4000000000 (ulimit -v): the runtime reserves more memory than it uses, and may not start',
@@ -70,7 +70,7 @@ Max address space         ${addressSpace}            unlimited            bytes
 describe('container', () => {
   const judged = (files: Readonly<Record<string, string>>, memory = 8 * GIB) => container(config(), system(files), { cores: 4, memory });
 
-  test('nothing limits it', () => {
+  test('without limits is ok, and too little memory is a warning', () => {
     expect(judged({})).toEqual({ name: 'container', status: 'ok', text: '8 GiB of memory, 4 cores' });
     expect(judged({}, 256 * MIB)).toMatchObject({ status: 'warning', remedy: 'provide at least 512 MiB' });
   });

@@ -18,7 +18,7 @@ test.each([
 });
 
 /** The library's error without the device: an unknown option would be reported before it. */
-describe('the library is told', () => {
+describe('options for the library', () => {
   const picture = {
     format: {
       width: 640,

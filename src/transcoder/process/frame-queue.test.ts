@@ -28,7 +28,7 @@ describe('FrameQueue', () => {
     expect(await made.take()).toBe(2);
   });
 
-  it('when closed hands out what it has, then nothing, and takes no more', async () => {
+  it('returns its frames after the close, then undefined, and accepts no further frame', async () => {
     const made = queue(2);
     await made.put(1);
     made.close();
@@ -38,7 +38,7 @@ describe('FrameQueue', () => {
     expect(await made.take()).toBeUndefined();
   });
 
-  it('when closed lets everybody go who waits', async () => {
+  it('ends waiting calls when it is closed', async () => {
     const empty = queue(1);
     const taker = empty.take();
     empty.close();

@@ -14,7 +14,7 @@ test('instants that have passed count together', () => {
   expect([5000, 6000, 9000].map((pts) => forced.due(pts))).toEqual([true, false, true]);
 });
 
-test('what is asked for without end is forgotten from the front', () => {
+test('the oldest of more than 64 forced keyframes are forgotten', () => {
   const forced = new ForcedKeyframes();
   for (let n = 1; n <= 100; n += 1) forced.add(n * 3000);
   expect(forced.due(36 * 3000)).toBe(false);

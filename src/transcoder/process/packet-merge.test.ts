@@ -13,7 +13,7 @@ describe('packets of several tracks', () => {
     expect([merge.take(true), merge.take(true)]).toMatchObject([{ seconds: 2 }, null]);
   });
 
-  it('wait for one that brings nothing for five seconds, 64 MiB or 32768 packets', () => {
+  it('wait for a silent track for at most five seconds, 64 MiB or 32768 packets', () => {
     const held = (packets: Iterable<ReturnType<typeof packet>>): (number | undefined)[] => {
       const merge = new PacketMerge([0, 1]);
       return Array.from(packets, (each) => {

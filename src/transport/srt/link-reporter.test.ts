@@ -39,7 +39,7 @@ function link(logger: RecordingLogger, session = '1') {
   return { labels, logger: logger.child({ session }), statistics: structuredClone(statistics) };
 }
 
-test('a line a minute: for people when something became worse, else for those who debug', () => {
+test('logs a line a minute: at level info when a counter became worse, else at debug', () => {
   const { reporter, logger, pass } = setting();
   const watched = link(logger);
   reporter.add(watched);

@@ -33,7 +33,7 @@ test('options are read with and without their prefix, in any case', () => {
   expect(settings.connectionLimits.sendBuffer).toBe(2048);
 });
 
-test('bandwidths are those of libsrt: MAXBW of -1 is a gigabit, and with 0 the other two count', () => {
+test('bandwidth options follow libsrt: MAXBW of -1 is a gigabit, with 0 the other two apply', () => {
   const bandwidth = (options: Record<string, string>) => read(options).connectionLimits.bandwidth;
   expect(bandwidth({ MAXBW: '-1' })).toEqual({ maximum: 125_000_000, input: 0, overhead: 25 });
   expect(bandwidth({ SRTO_MAXBW: '0', INPUTBW: '500000', OHEADBW: '50' })).toEqual({ maximum: 0, input: 500_000, overhead: 50 });

@@ -53,7 +53,7 @@ test('an answer in time counts, though the process was too busy to look', async 
   expect(await probeSrt({ ...options, port, timeout: 200 })).toBeGreaterThan(200);
 });
 
-test('what is no answer is none: silence, a closed port, other protocols, a handshake that is cut off', async () => {
+test('returns null for silence, a closed port, another protocol and a truncated handshake', async () => {
   const garbage = await peer((request) => [Buffer.from('hello'), request.slice(0, 20), request]);
   expect(await probeSrt({ ...options, port: garbage, timeout: 400 })).toBeNull();
   const port = await peer(() => []);

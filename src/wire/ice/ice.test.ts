@@ -36,18 +36,18 @@ test('a nomination is seen', () => {
   expect(checkRequest(nominating, from, find)?.nominated).toBe(true);
 });
 
-test('strangers and wrong passwords get no answer', () => {
+test('an unknown user name and a wrong password get no answer', () => {
   expect(checkRequest(request({ username: 'nobody:peer' }), from, find)).toBeNull();
   expect(checkRequest(request({ password: 'wrong' }), from, find)).toBeNull();
 });
 
-test('a peer that wants to be controlled is told to switch', () => {
+test('a controlled peer gets a role conflict', () => {
   const checked = checkRequest(request({ attributes: [[StunAttribute.ICE_CONTROLLED, Buffer.alloc(8)]] }), from, find);
   expect(checked?.session).toBeNull();
   expect(parseStun(checked?.response ?? Buffer.alloc(0)).type).toBe(StunType.BINDING_ERROR);
 });
 
-test('candidates look like those of the reference server', () => {
+test("candidates have the form of OvenMediaEngine's", () => {
   expect(formatCandidate({ protocol: 'UDP', address: '10.0.0.1', port: 10_000 })).toMatch(
     /^candidate:\d{10} 1 UDP 50 10\.0\.0\.1 10000 typ host$/,
   );

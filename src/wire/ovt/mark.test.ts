@@ -26,7 +26,7 @@ test('a mark crosses to the last digit, with and without an expected end', () =>
   }
 });
 
-describe('what is no mark is refused by the member at fault:', () => {
+describe('an invalid mark is refused with the member at fault:', () => {
   const contents = markContents({ trackId: 3, dts: 900_000, mark: MARK });
   test.each([
     ['contents', null],

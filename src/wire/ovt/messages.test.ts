@@ -91,7 +91,7 @@ describe('descriptions', () => {
     });
   });
 
-  test('what is written has every member the reference insists on, and is read back', () => {
+  test('a written description has every required member, and is read back', () => {
     const description: OvtDescription = {
       ...parseContents(CONTENTS),
       tracks: parseContents(CONTENTS).tracks.map((track) => ({ ...track, publicName: 'Ton', language: 'de', characteristics: 'x' })),
@@ -126,7 +126,7 @@ describe('descriptions', () => {
     [['playlists', 0, 'fileName'], undefined],
     [['playlists', 0, 'renditions'], [[]]],
     [['playlists', 0, 'renditions', 0, 'audioTrackName'], undefined],
-  ])('%j that is %j is told by name', (path, value) => {
+  ])('an invalid %j of %j is refused with the member', (path, value) => {
     const message = expect.stringContaining(`'${path.at(-1)}'`);
     expect(() => parseContents(changed(path, value))).toThrow(expect.objectContaining({ code: 'OVT_DESCRIPTION', message }));
   });
@@ -171,7 +171,7 @@ describe('messages', () => {
     ['id', { id: -1, application: 'play', target: 'x' }],
     ['application', { id: 1, application: 5, target: 'x' }],
     ['target', { id: 1, application: 'play' }],
-  ])("a request with a wrong '%s' is told so", (key, json) => {
+  ])("a request with an invalid '%s' is refused with the member", (key, json) => {
     expect(() => parseRequest(utf8(json))).toThrow(`'${key}'`);
   });
 

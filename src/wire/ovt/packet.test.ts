@@ -69,7 +69,7 @@ describe('packets', () => {
     expect(codeOf(() => readInt64(new DataView(bytes.buffer, bytes.byteOffset, 8), 0))).toBe('OVT_NUMBER');
   });
 
-  test('a payload that is shorter than promised is a mistake of ours', () => {
+  test('a payload shorter than its announced length throws', () => {
     const writer = new PacketWriter(OvtPayloadType.MEDIA, 0);
     writer.begin(10, 0, 0);
     writer.put(Buffer.alloc(9));
@@ -109,7 +109,7 @@ describe('the reader', () => {
     expect(read([...bytes].map((byte) => Uint8Array.of(byte))).map(({ payload }) => payload.toString())).toEqual(['one', 'two']);
   });
 
-  test('joins what comes in thousands of small parts', () => {
+  test('joins a payload of thousands of small parts', () => {
     const part = hex('40 1e 0000 0000000000000000 00000000 0001 aa');
     const last = hex('60 1e 0000 0000000000000000 00000000 0001 bb');
     const [payload] = read([Buffer.concat([...Array.from({ length: 5000 }, () => part), last])]);

@@ -38,7 +38,7 @@ function shapeOf(value: unknown, path = ''): string[] {
 
 const RECORDINGS = ['origin-ladder', 'origin-h265'] as const;
 
-test.each(RECORDINGS)('%s is the same whatever its pieces', (file) => {
+test.each(RECORDINGS)('%s parses to the same messages in pieces of any size', (file) => {
   const bytes = recordedOvt(file);
   const whole = read(bytes, bytes.length);
   expect(whole.messages.map((message) => parseResponse(message)).map(({ id, command, code }) => [id, command, code])).toEqual([

@@ -28,7 +28,7 @@ const HEADERS = [
 ] as const;
 
 describe('readProxyHeader', () => {
-  it.each(HEADERS)('reads %s, whatever follows, and waits for all of it', (_name, header, client) => {
+  it.each(HEADERS)('reads %s before any other data, and waits until it is complete', (_name, header, client) => {
     expect(readProxyHeader(header)).toEqual({ length: header.length, client });
     expect(readProxyHeader(Buffer.concat([header, Buffer.from('GET / HTTP/1.1\r\n')]))).toEqual({ length: header.length, client });
     for (let cut = 0; cut < header.length; cut += 1) expect(readProxyHeader(header.subarray(0, cut))).toBeNull();

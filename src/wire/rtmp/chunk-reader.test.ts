@@ -126,7 +126,7 @@ describe('messages of several chunks', () => {
     }
   });
 
-  test('a last chunk shorter than the missing extended timestamp is still told apart', () => {
+  test('a last chunk shorter than the missing extended timestamp is still recognised', () => {
     const { reader, messages } = reading();
     const body = payload.subarray(0, 130);
     reader.push(
@@ -199,13 +199,13 @@ describe('limits', () => {
   });
 });
 
-describe('memory follows what has come', () => {
+describe('memory grows with the received bytes', () => {
   const MIB = 1024 * 1024;
   /** A type 0 header of a message of `length` bytes on a chunk stream. */
   const header = (length: number, chunkStream = 4) =>
     hex(`${chunkStream.toString(16).padStart(2, '0')} 000000 ${length.toString(16).padStart(6, '0')} 09 01000000`);
 
-  test('a header that announces 16 MB costs what is trusted, and grows with its bytes', () => {
+  test('a header that announces 16 MB reserves 64 KiB, and grows with its bytes', () => {
     const { reader, messages } = reading();
     reader.setChunkSize(0xff_ffff);
     reader.push(header(0xff_ffff));
@@ -231,7 +231,7 @@ describe('memory follows what has come', () => {
     expect(reader.heldBytes).toBeLessThanOrEqual(4 * 65_536 + 60 * 4096);
   });
 
-  test('a publisher that has sent such a keyframe gets room for the next at once', () => {
+  test('a publisher that has sent a large keyframe gets memory for the next at once', () => {
     const { reader, messages } = reading();
     reader.setChunkSize(MIB);
     reader.push(Buffer.concat([header(300_000), Buffer.alloc(300_000)]));
@@ -241,7 +241,7 @@ describe('memory follows what has come', () => {
     expect(messages.map(({ payload }) => payload.length)).toEqual([300_000, 400_000]);
   });
 
-  test('one that then leaves messages unfinished is not trusted any more, and its owner is told of each', () => {
+  test('a publisher that then leaves messages unfinished loses that memory, and each discard is reported', () => {
     let told = 0;
     const reader = new ChunkReader({
       onMessage: () => undefined,
@@ -275,7 +275,7 @@ const messageArbitrary = fc.record({
 });
 
 describe('properties', () => {
-  test('what the writer writes the reader reads, however it is cut', () => {
+  test('arbitrary messages of the writer are read back, cut at any byte', () => {
     const scenario = fc.record({
       steps: fc.array(fc.record({ message: messageArbitrary, chunkSize: fc.option(fc.integer({ min: 1, max: 1000 }), { nil: null }) }), {
         maxLength: 12,

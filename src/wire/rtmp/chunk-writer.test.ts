@@ -50,7 +50,7 @@ describe('ChunkWriter', () => {
     expect(writer.write(next).toString('hex')).toBe(wire.replaceAll(' ', ''));
   });
 
-  test('gathers the same bytes that it writes, whatever pieces a payload lies in', () => {
+  test('gathers the same bytes that it writes, for a payload in any pieces', () => {
     const message = fc.record({
       chunkStreamId: fc.constantFrom(4, 64, 400),
       timestamp: fc.oneof(fc.nat(1000), fc.integer({ min: 0xff_fff0, max: 0x100_0010 })),
@@ -72,7 +72,7 @@ describe('ChunkWriter', () => {
     );
   });
 
-  test('refuses what no chunk stream can carry', () => {
+  test('refuses an invalid chunk size or chunk stream id', () => {
     const writer = new ChunkWriter();
     expect(() => writer.setChunkSize(0)).toThrow(TypeError);
     expect(() => writer.setChunkSize(0x100_0000)).toThrow(TypeError);

@@ -39,7 +39,7 @@ test('more than half a window is acknowledged, once for each read', () => {
   expect(acknowledged()).toEqual([control.bytesIn - 2 ** 32]);
 });
 
-test('messages about the connection are taken, pings are answered, and all others are left', () => {
+test('control messages are handled, pings are answered, and other messages are left to the session', () => {
   const { control, reader, sent } = setUp();
   const told = { chunkSize: vi.spyOn(reader, 'setChunkSize'), abort: vi.spyOn(reader, 'abort') };
   const taken = [

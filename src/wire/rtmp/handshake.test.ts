@@ -77,7 +77,7 @@ describe('server side', () => {
     expect(() => new ServerHandshake().push(Buffer.from([first]))).toThrow(ProtocolError);
   });
 
-  test('nothing is answered before the last byte of the hello', () => {
+  test('the reply comes after the last byte of the hello', () => {
     const hello = Buffer.concat([Buffer.from([3]), Buffer.alloc(BLOCK)]);
     const handshake = new ServerHandshake();
     for (let i = 0; i < hello.length - 1; i += 1) expect(handshake.push(hello.subarray(i, i + 1))).toEqual({ consumed: 1, reply: null });

@@ -31,7 +31,7 @@ describe('control messages', () => {
     expect(parseUserControl(userControlMessage(UserControlEvent.PING_REQUEST))).toEqual({ event: 6, value: 0 });
   });
 
-  test('cut off ones are refused', () => {
+  test('truncated messages are refused', () => {
     for (let length = 0; length < 4; length += 1) {
       const message = { ...AT, typeId: MessageType.SET_CHUNK_SIZE, payload: Buffer.alloc(length) };
       expect(() => parseControlValue(message)).toThrow(ProtocolError);

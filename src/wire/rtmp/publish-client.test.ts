@@ -58,7 +58,7 @@ describe('PublishClient', () => {
     expect(server.commands.slice(5).map(({ name }) => name)).toEqual(['FCUnpublish', 'deleteStream']);
   });
 
-  test('asks for Enhanced RTMP only when it needs it, and hears what the server takes', () => {
+  test('offers Enhanced RTMP only when it needs it, and reads the codecs of the server', () => {
     const answers =
       (properties: Record<string, unknown>): ServerScript =>
       (command, server) => {
@@ -125,7 +125,7 @@ describe('PublishClient', () => {
     expect(settle).toThrow(/stream id/);
   });
 
-  test('answers pings, and acknowledges what the server asks for', () => {
+  test('answers pings, and acknowledges within the window of the server', () => {
     const { server, settle } = talk();
     settle();
     server.send(controlMessage(MessageType.WINDOW_ACK_SIZE, 200));
@@ -136,7 +136,7 @@ describe('PublishClient', () => {
     expect(heard.map(([typeId]) => typeId)).toContain(MessageType.ACKNOWLEDGEMENT);
   });
 
-  test('sends media as it lies in memory, in chunks when it is long', () => {
+  test('sends media without a copy, in chunks when it is long', () => {
     const { client, server, settle } = talk();
     settle();
     const long = Buffer.alloc(200_000, 7);
@@ -153,7 +153,7 @@ describe('PublishClient', () => {
     ).toBe(true);
   });
 
-  test('survives whatever a server sends', () => {
+  test('survives arbitrary answers of a server', () => {
     const answers: Buffer[] = [];
     const recorder = talk();
     recorder.settle();

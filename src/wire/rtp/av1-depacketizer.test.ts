@@ -80,7 +80,7 @@ test.each([
   expect(run([...packets]).out).toHaveLength(whole);
 });
 
-test('whatever the fragments, the OBUs come out', () => {
+test('OBUs are restored from arbitrary fragments', () => {
   fc.assert(
     fc.property(
       fc.array(fc.uint8Array({ minLength: 1, maxLength: 300 }), { minLength: 1, maxLength: 4 }),

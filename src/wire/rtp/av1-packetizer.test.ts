@@ -100,7 +100,7 @@ describe('AV1', () => {
     expect(sent.length).toBeGreaterThan(3);
   });
 
-  test('what goes in comes out, in packets within the budget', () => {
+  test('arbitrary units are restored from packets within the budget', () => {
     const units = fc.array(
       fc
         .tuple(

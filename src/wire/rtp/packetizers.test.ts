@@ -78,7 +78,7 @@ describe.each(['H264', 'H265'] as const)('%s', (codec) => {
     expect(depacketize(codec, payloads)).toEqual([set, unit]);
   });
 
-  test('what goes in comes out, in packets within the budget', () => {
+  test('arbitrary units are restored from packets within the budget', () => {
     const unit = fc
       .tuple(fc.constantFrom(1, slice, ...sets), fc.uint8Array({ minLength: 1, maxLength: 5000 }))
       .map(([type, body]) => Buffer.from([...header(type), ...body]));

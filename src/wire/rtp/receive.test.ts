@@ -19,7 +19,7 @@ function withExtensions(block: Uint8Array): Buffer {
 }
 
 describe('header extensions', () => {
-  test('what a sender writes is found', () => {
+  test('extensions of a sender are found', () => {
     const { bytes } = buildExtensions({ absSendTime: 4, transportCc: 3, playoutDelay: { id: 2, minMs: 0, maxMs: 100 } });
     const packet = withExtensions(bytes);
     expect(findExtension(packet, 3)).toEqual(Buffer.of(0, 0));
@@ -159,7 +159,7 @@ describe('the receive buffer', () => {
     expect(buffer.missing).toBe(0);
   });
 
-  test('what is sent again fills gaps and does nothing else', () => {
+  test('retransmissions fill gaps and are otherwise ignored', () => {
     const { out, push, buffer } = receiver(true);
     const repeat = (index: number): void => buffer.repeat(packetAt(index), 5, (packet, lost) => out.push({ at: packet.timestamp, lost }));
     repeat(3);
@@ -183,7 +183,7 @@ describe('the receive buffer', () => {
     expect(buffer.counters.lost).toBeGreaterThan(29_000);
   });
 
-  test('whatever is lost, repeated and overtaken: everything comes once, in order, when requests are answered', () => {
+  test('packets lost, repeated and reordered arbitrarily come out once and in order when requests are answered', () => {
     fc.assert(
       fc.property(
         fc.array(fc.record({ lost: fc.boolean(), twice: fc.boolean(), delay: fc.nat(4) }), { minLength: 1, maxLength: 80 }),
@@ -264,7 +264,7 @@ describe('transport-wide feedback', () => {
     expect([...next.arrivals]).toEqual([[106, 1200]]);
   });
 
-  test('every arrival is told once, whatever the order and the pauses', () => {
+  test('every arrival is reported once, for any order and pauses', () => {
     fc.assert(
       fc.property(
         fc.array(fc.record({ step: fc.integer({ min: 1, max: 60 }), pause: fc.constantFrom(0, 1, 20, 70, 9000) }), {
@@ -304,7 +304,7 @@ describe('transport-wide feedback', () => {
     );
   });
 
-  test('it stays bounded when nobody takes it', () => {
+  test('it stays bounded when it is never taken', () => {
     const feedback = new TransportFeedback();
     for (let n = 0; n < 20_000; n += 1) feedback.arrived(n & 0xff_ff, n);
     expect(feedback.pending).toBeLessThanOrEqual(1000);

@@ -110,7 +110,7 @@ describe('SequenceBuffer', () => {
     expect(order(depth, sequences)).toEqual(expected);
   });
 
-  it('hands on every packet once and in order, whatever the shuffling within its depth', () => {
+  it('passes every packet on once and in order, for any reordering within its depth', () => {
     fc.assert(
       fc.property(fc.array(fc.nat(5), { minLength: 1, maxLength: 200 }), fc.nat(65_535), (delays, start) => {
         const shuffled = delays
@@ -164,7 +164,7 @@ describe('NalDepacketizer', () => {
     ['the start of a fragmented unit', ['lost', packet(2, hex('7c0511')), packet(3, hex('7c4533'), { marker: true })]],
     ['the end of a frame', [packet(1, hex('65aa')), 'lost']],
     ['a slice in the middle', [packet(1, hex('65aa')), 'lost', packet(3, hex('65bb'), { marker: true })]],
-  ] as const)('leaves out a frame that lost %s, and goes on with the next', (_name, packets) => {
+  ] as const)('leaves out a frame that lost %s, and continues with the next', (_name, packets) => {
     const depacketizer = h264();
     const next = packet(9, hex('41cc'), { timestamp: 5000, marker: true });
     expect(dataOf(run(depacketizer, [...packets, next]))).toEqual(['0000000241cc']);
@@ -191,7 +191,7 @@ describe('Mpeg4Depacketizer', () => {
     expect(units.map(({ timestamp }) => timestamp)).toEqual([0xfffffe00, 0x200]);
   });
 
-  it('puts a frame together that several packets share, unless one is lost', () => {
+  it('joins a frame of several packets, unless one is lost', () => {
     const parts = [packet(1, hex('0010 0028 aabb')), packet(2, hex('0010 0028 ccdd')), packet(3, hex('0010 0028 ee'), { marker: true })];
     expect(dataOf(run(aac(), parts))).toEqual(['aabbccddee']);
     expect(dataOf(run(aac(), [parts[0]!, 'lost', parts[2]!]))).toEqual([]);

@@ -21,7 +21,7 @@ test('reports, keyframe requests and bandwidth are read out of compounds', () =>
   expect(readViewerFeedback(REPORT)).toMatchObject({ keyframeWanted: false, remb: null });
 });
 
-test('the round trip is what passed since our report without the time that the viewer kept it', () => {
+test('the round trip is the time since the report minus the delay at the viewer', () => {
   const report = (lastReport: number, sinceReport: number) => ({
     ssrc: 1,
     fractionLost: 0,

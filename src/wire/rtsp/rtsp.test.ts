@@ -184,7 +184,7 @@ a=control:trackID=2\r
     expect(media[0]!.clockRate).toBe(0);
   });
 
-  it('refuses what is none', () => {
+  it('refuses an invalid description', () => {
     expect(() => parseRtspDescription('<html>')).toThrow(/begins with v=/);
     expect(() => parseRtspDescription('v=0\nm=video 0 RTP/AVP x\n')).toThrow(/payload type/);
   });
@@ -194,7 +194,7 @@ a=control:trackID=2\r
   });
 });
 
-describe('what a server made up', () => {
+describe('arbitrary input of a server', () => {
   it('cannot break out of its line in a request', () => {
     const uri = controlUri('rtsp://h/cam/', 'track 1\rX: y');
     expect(uri).toBe('rtsp://h/cam/track%201%0DX:%20y');

@@ -74,7 +74,7 @@ const SENDER = [
   '',
 ].join('\r\n');
 
-test('what a sender says of its sources and layers is understood', () => {
+test('the sources and layers of a sender are read', () => {
   const [video] = parseSessionDescription(SENDER).medias;
   expect(video?.layers).toEqual(['hi', 'lo']);
   expect(video?.sources).toEqual([

@@ -6,7 +6,7 @@ const TEXT =
   'v=0\r\na=control:*\r\nb=CT:9\nm=video 0 RTP/AVP 96\nb=AS:500\nb=AS:9\na=rtpmap:96 H264/90000\na=recvonly\n\nm=audio 0 RTP/AVP 0\n';
 
 describe('sections', () => {
-  test('are the head and each m-line with what belongs to it', () => {
+  test('are the head and each m-line with its attributes', () => {
     expect(splitSections(TEXT, 'refuse')).toEqual([
       { line: 1, head: '0', attributes: [{ name: 'control', value: '*' }], bandwidth: undefined },
       {
@@ -26,7 +26,7 @@ describe('sections', () => {
     expect(splitSections(text, 'skip')).toEqual([]);
   });
 
-  test('hold what is no line only where that is allowed', () => {
+  test('skip a malformed line only when the caller allows it', () => {
     expect(splitSections('v=0\n garbage\nm=x', 'skip')).toHaveLength(2);
     expect(() => splitSections('v=0\n garbage\nm=x', 'refuse')).toThrow(expect.objectContaining({ code: 'SDP_LINE', offset: 2 }));
   });

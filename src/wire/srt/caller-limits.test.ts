@@ -90,7 +90,7 @@ describe('wrong passphrases', () => {
     expect([exchange.accepted, exchange.deferred > 150]).toEqual([10, true]);
   });
 
-  test('of an address do not count once it has the right one, so that many encoders can share it', () => {
+  test('of an address do not count once it has the right one, so that many encoders can share an address', () => {
     const exchange = new Exchange({ maxKeyTrialsPerSecond: 100, maxWrongKeysPerSecond: 2 });
     const right = Array.from({ length: 30 }, () => exchange.call('192.0.2.1', RIGHT));
     exchange.run(50_000);
@@ -99,7 +99,7 @@ describe('wrong passphrases', () => {
   });
 });
 
-test('a flood of greetings is answered in part, and those who ask again get in', () => {
+test('a flood of inductions is answered in part, and repeated ones get in', () => {
   const answered: number[] = [];
   const sender: DatagramSender = { send: ({ port }) => void answered.push(port), flush: () => undefined };
   const policy: CallPolicy = { passphrase: () => null, open: () => new RecordingSession() };

@@ -9,7 +9,7 @@ const TERMS: AgreedTerms = {
   ...{ tooLateDrop: true, flowWindow: 8, keys: null },
 };
 
-test('whoever sends is told when that wants a tick, and what was due before stays so', () => {
+test('send reports when it next needs a tick, and earlier due times stay', () => {
   const told: number[] = [];
   const events = { onData: () => undefined, onClosed: () => undefined, onDue: (at: number) => told.push(at) };
   const connection = new SrtConnection(TERMS, { send: () => undefined }, events, DEFAULT_CONNECTION_LIMITS);
@@ -24,7 +24,7 @@ test('whoever sends is told when that wants a tick, and what was due before stay
   expect(told[0]).toBeLessThan(1_000_000);
 });
 
-test('whoever hands over a datagram is told when that wants a tick, and what was due before stays so', () => {
+test('receive reports when it next needs a tick, and earlier due times stay', () => {
   const events = { onData: () => undefined, onClosed: () => undefined };
   const connection = new SrtConnection(TERMS, { send: () => undefined }, events, DEFAULT_CONNECTION_LIMITS);
   const data = (sequence: number): Uint8Array => {

@@ -11,7 +11,7 @@ function feed(pacer: LivePacer, perSecond: number, from: number, to: number): vo
   for (let at = from * SECOND; at < to * SECOND; at += SECOND / perSecond) pacer.countInput(PAYLOAD, at);
 }
 
-test('INPUTBW with OHEADBW on top is what may be sent when MAXBW is 0', () => {
+test('the bandwidth is INPUTBW plus OHEADBW when MAXBW is 0', () => {
   const pacer = new LivePacer({ maximum: 0, input: 400_000, overhead: 50 });
   expect(pacer.bandwidth).toBe(600_000);
   feed(pacer, 1000, 0, 3);
@@ -31,7 +31,7 @@ test('without INPUTBW the input is measured, and followed', () => {
   expect(pacer.bandwidth).toBe(125_000);
 });
 
-test('so many packets leave as the bandwidth has room for', () => {
+test('packets leave at the rate of the bandwidth', () => {
   const pacer = new LivePacer({ maximum: 0, input: 1000 * ON_THE_WIRE, overhead: 20 });
   let sent = 0;
   for (let now = 0; now <= 2 * SECOND; now += 100) {

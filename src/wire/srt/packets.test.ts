@@ -111,7 +111,7 @@ const CAPTURED = hex(`
 describe('handshakes', () => {
   const bytesOf = (handshake: Handshake): Uint8Array => serializeHandshake(handshake, { ...SRT_ADDRESS, peer: '127.0.0.1' });
 
-  test('one is read as it was written', () => {
+  test('a handshake is read as it was written', () => {
     expect(parseHandshake(bytesOf(srtConclusion()))).toEqual(srtConclusion());
   });
 
@@ -174,7 +174,7 @@ describe('handshakes', () => {
     expect(() => parseTextExtension(hex('000000ff'))).toThrow(/not UTF-8/);
   });
 
-  test('a refusal is told from a handshake', () => {
+  test('a refusal is distinguished from a handshake', () => {
     expect(rejectionOf(srtConclusion())).toBeNull();
     expect(rejectionOf(srtConclusion({ type: HandshakeType.INDUCTION }))).toBeNull();
     expect(rejectionOf(srtConclusion({ type: 1010 }))).toBe(RejectionCode.BAD_SECRET);

@@ -63,7 +63,7 @@ class Model {
   }
 }
 
-test('does what the plainest buffer would do, over the wrap of the numbers as well', () => {
+test('behaves like a simple model buffer, also across the wrap of sequence numbers', () => {
   fc.assert(
     fc.property(fc.constantFrom(0, 5000, SEQUENCE_MASK - 100), steps, (start, script) => {
       const buffer = new ReceiveBuffer(start, LIMIT);

@@ -88,7 +88,7 @@ describe('a connection over a bad link', () => {
     }
   });
 
-  test('gives up what comes too late, hands out the rest in order and counts both', () => {
+  test('drops late packets, delivers the rest in order and counts both', () => {
     const link = new SimulatedLink({ faults: { loss: 0.2, delay: 150_000, jitter: 0 }, seed: 7 });
     const { ours, theirs } = open(link, { latency: { receive: 120, peer: 120 } });
     stream(link, ours, 1000);
@@ -100,7 +100,7 @@ describe('a connection over a bad link', () => {
     expect(receiver.packetsDelivered + receiver.packetsDroppedLate).toBe(1000);
   });
 
-  test('goes on after an outage longer than its buffer', () => {
+  test('continues after an outage longer than its buffer', () => {
     let cut = false;
     const faults = { ...GOOD, drops: () => cut };
     const link = new SimulatedLink({ faults, seed: 1, listener: { connectionLimits: { receiveBuffer: 256 } } });
@@ -125,7 +125,7 @@ describe('a connection over a bad link', () => {
     expect(ours.closed).toBeNull();
   });
 
-  test('repairs the end of a burst that the receiver never heard of', () => {
+  test('repairs the lost end of a burst', () => {
     let dropping = false;
     const faults = { ...GOOD, drops: (datagram: Uint8Array, towards: boolean) => dropping && towards && (datagram[0] ?? 0) < 0x80 };
     const link = new SimulatedLink({ faults, seed: 1 });
@@ -150,7 +150,7 @@ describe('time', () => {
     expect(theirs.received).toHaveLength(1);
   });
 
-  test('what is handed over at once leaves at the pace of INPUTBW and OHEADBW', () => {
+  test('packets sent at once leave at the pace of INPUTBW and OHEADBW', () => {
     // 100 packets a second and a quarter more.
     const bandwidth = { maximum: 0, input: 100 * 1360, overhead: 25 };
     const link = new SimulatedLink({ faults: GOOD, seed: 1, listener: { connectionLimits: { bandwidth } } });
@@ -171,7 +171,7 @@ describe('time', () => {
     expect(connectionOf(theirs).terms).toMatchObject({ latency: 200_000, peerLatency: 700_000 });
   });
 
-  test('an idle connection lives by keep-alives; one whose peer is silent ends after the idle timeout', () => {
+  test('an idle connection survives by keep-alives; with a silent peer it ends after the idle timeout', () => {
     let cut = false;
     const link = new SimulatedLink({ faults: { ...GOOD, drops: () => cut }, seed: 1 });
     const { ours, theirs } = open(link);
@@ -235,7 +235,7 @@ describe('handshakes', () => {
     expect(failure()).toMatchObject({ code: 1409, message: 'refused by the listener: conflict (1409)' });
   });
 
-  test('nothing is kept about a caller that does not return its cookie', () => {
+  test('a caller that does not return its cookie takes no memory', () => {
     const link = new SimulatedLink({ faults: { ...GOOD, drops: (_datagram, towards) => !towards }, seed: 1 });
     for (let index = 0; index < 100; index += 1) link.call();
     link.run(1_000_000);
@@ -274,7 +274,7 @@ describe('handshakes', () => {
 });
 
 describe('the end', () => {
-  test('a shutdown reaches the peer, which still gets what it had received', () => {
+  test('a shutdown reaches the peer, which still delivers the packets it had received', () => {
     const link = new SimulatedLink({ faults: GOOD, seed: 1 });
     const { ours, theirs } = open(link, { latency: { receive: 120, peer: 2000 } });
     for (let index = 0; index < 10; index += 1) connectionOf(ours).send(numbered(index), link.now);
@@ -315,7 +315,7 @@ describe('a hostile peer', () => {
     expect(numbersOf(ours.received)).toEqual(NUMBERS(50));
   });
 
-  test('ranges of a NAK that overlap or repeat count once, and one that is too long not at all', () => {
+  test('overlapping and repeated ranges of a NAK count once, an oversized range is ignored', () => {
     const link = new SimulatedLink({ faults: GOOD, seed: 1 });
     const { theirs } = open(link);
     const connection = connectionOf(theirs);
@@ -354,7 +354,7 @@ describe('a hostile peer', () => {
     expect(link.sent).toBe(1);
   });
 
-  test('datagrams of any kind from the right address are taken or ignored, and those of others get through', () => {
+  test('arbitrary datagrams from the right address are handled or ignored, and later callers get in', () => {
     const kinds = fc.constantFrom(0x80_00_00_00, 0x80_01_00_00, 0x80_02_00_00, 0x80_03_00_00, 0x80_06_00_00, 0x80_07_00_00, 0xff_ff_00_03);
     const datagrams = fc.array(
       fc.record({

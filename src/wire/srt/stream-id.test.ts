@@ -71,7 +71,7 @@ describe('stream ids', () => {
     ['default/app/stream?m=publish', null],
     ['default/app/%ff', null],
     ['', null],
-  ])('what %s wants', (text, mode) => {
+  ])('the mode of %s', (text, mode) => {
     expect(modeOf(text)).toBe(mode);
   });
 

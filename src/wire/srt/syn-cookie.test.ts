@@ -4,7 +4,7 @@ import { SynCookies } from './syn-cookie.ts';
 const PEER = '192.0.2.1:40000';
 const MINUTE = 60_000;
 
-test('a cookie is good for its caller, in its minute and the next', () => {
+test('a cookie is valid for its caller, in its minute and the next', () => {
   const cookies = new SynCookies();
   const cookie = cookies.issue(PEER, 5 * MINUTE);
   expect(cookie).toBe(cookie >>> 0);

@@ -24,7 +24,7 @@ test.each([8000, -8000])('the time of a sender that runs away by %i µs is follo
   expect(dueAt(clock, 1_000_000)).toBe(BASE + 1_000_000 + LATENCY + slow);
 });
 
-test('what the latency can take, and a way that became longer, move nothing', () => {
+test('delays within the latency, and a longer path, do not move the clock', () => {
   const clock = new TsbpdClock(BASE, 0, LATENCY);
   measure(clock, 0);
   measure(clock, 4000);

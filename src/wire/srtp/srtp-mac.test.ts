@@ -17,7 +17,7 @@ test('the tag is that of createHmac, for keys and data of any length, with and w
   }
 });
 
-test('several do not disturb each other, and one that is closed knows its key no more', () => {
+test('several instances are independent, and a closed one has lost its key', () => {
   const keys = [randomBytes(20), randomBytes(20)] as const;
   const macs = [new SrtpMac(keys[0]), new SrtpMac(keys[1])] as const;
   const data = randomBytes(100);

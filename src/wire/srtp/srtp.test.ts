@@ -41,7 +41,7 @@ function keysOf(profile: SrtpProfile): { key: Buffer; salt: Buffer } {
 
 const loaded = loadAddon();
 
-test('the session keys are those of RFC 3711 appendix B.3', () => {
+test('the session keys match RFC 3711 appendix B.3', () => {
   // The master key and salt of the RFC; its cipher key and salt show in the key stream of an empty index.
   const cipher = new SrtpCipher(
     SrtpProfile.AES128_CM_SHA1_80,
@@ -68,7 +68,7 @@ function expectedKeyStream(): string {
 }
 
 describe.each(PROFILES)('profile %i', (profile) => {
-  test('what is protected comes back, with and without header extension', () => {
+  test('a protected packet is restored, with and without header extension', () => {
     const { key, salt } = keysOf(profile);
     const sender = new SrtpCipher(profile, key, salt, 'rtp');
     const receiver = new SrtpReceiver(profile, key, salt);
@@ -88,7 +88,7 @@ describe.each(PROFILES)('profile %i', (profile) => {
     }
   });
 
-  test('a packet is accepted once, and late ones are while the window reaches back to them', () => {
+  test('a packet is accepted once, and a late packet while it is inside the window', () => {
     const { key, salt } = keysOf(profile);
     const sender = new SrtpCipher(profile, key, salt, 'rtp');
     const receiver = new SrtpReceiver(profile, key, salt);
@@ -102,7 +102,7 @@ describe.each(PROFILES)('profile %i', (profile) => {
     expect(() => receiver.rtp(sealed(1070))).toThrow('before');
   });
 
-  test('RTCP comes back once', () => {
+  test('an RTCP packet is restored once', () => {
     const { key, salt } = keysOf(profile);
     const sender = new SrtpCipher(profile, key, salt, 'rtcp');
     const receiver = new SrtpReceiver(profile, key, salt);
@@ -150,7 +150,7 @@ describe.each(PROFILES)('profile %i', (profile) => {
   });
 
   describe.runIf(loaded.addon !== null)('in the addon', () => {
-    test('RTP and RTCP are protected byte for byte alike, and each takes off what the other put on', () => {
+    test('RTP and RTCP are protected to the same bytes, and each side reads the other', () => {
       const { addon } = loaded;
       if (addon === null) return;
       fc.assert(

@@ -33,7 +33,7 @@ test('the request of RFC 5769 is read and proves itself', () => {
   expect(isStunAuthentic(message, `${PASSWORD}x`)).toBe(false);
 });
 
-test('the IPv6 response of RFC 5769 is read, and its address is what we would write', () => {
+test('the IPv6 response of RFC 5769 is read, and its address attribute matches the written one', () => {
   const message = parseStun(RESPONSE_V6);
   expect(isStunAuthentic(message, PASSWORD)).toBe(true);
   const address = xorMappedAddress('2001:db8:1234:5678:11:2233:4455:6677', 32_853, message.transaction);
@@ -49,7 +49,7 @@ test('an address that is written can be read', () => {
   expect(() => readXorMappedAddress(Buffer.of(0, 2, 0, 0, 1), transaction)).toThrow('5 bytes');
 });
 
-test('what is written can be read, and is authentic for its password only', () => {
+test('arbitrary messages are read back, and are authentic for their password only', () => {
   fc.assert(
     fc.property(
       fc.uint8Array({ minLength: 12, maxLength: 12 }),

@@ -96,7 +96,7 @@ test('a wrong password is refused, and so is the nonce of another connection', (
   expect(codeOf(ask(StunType.ALLOCATE_REQUEST, [], KEY, 'f'.repeat(32)))).toBe(438);
 });
 
-test('an allocation tells its address, its lifetime and where the client comes from', () => {
+test('an allocation returns its address, its lifetime and the address of the client', () => {
   const answer = allocate();
   expect(answer.type).toBe(successOf(StunType.ALLOCATE_REQUEST));
   expect(isStunAuthentic(answer, KEY)).toBe(true);
@@ -112,7 +112,7 @@ test('only datagrams can be relayed', () => {
   expect(codeOf(ask(StunType.ALLOCATE_REQUEST))).toBe(442);
 });
 
-test('nothing but an allocation is granted without one', () => {
+test('requests without an allocation are refused', () => {
   for (const type of [StunType.REFRESH_REQUEST, StunType.CREATE_PERMISSION_REQUEST, StunType.CHANNEL_BIND_REQUEST]) {
     expect(codeOf(ask(type, [peer(), channelNumber(0x4000)]))).toBe(437);
   }
@@ -238,7 +238,7 @@ test('frames arrive whole however they are cut', () => {
   );
 });
 
-test('what is not TURN is refused with its place', () => {
+test('data that is no TURN frame is refused with its reason', () => {
   expect(() => turn.push(Buffer.from('GET / HTTP/1.1\r\n'))).toThrow(ProtocolError);
   expect(() => open().push(Buffer.of(0x80, 0, 0, 0))).toThrow('0x8000 begins no TURN frame');
   expect(() => open().push(Buffer.of(0x40, 0, 0xff, 0xff))).toThrow('longer than 4096');
