@@ -51,7 +51,7 @@ test('a file that is no report is named with the reason, and the other reports a
   expect(reportPage(runs)).toContain('foreign.json: no report of a bench');
 });
 
-test('the page needs nothing else, is well-formed, escapes names, and says which targets are missed', () => {
+test('the page is self-contained, well-formed, escapes names, and marks missed targets', () => {
   const folder = folderOf({
     'a.json': run('one', '2026-11-01T00:00:00.000Z', { name: 'CPU <b> & "more"', value: 1, unit: 'µs', baseline: 2, target: 1.5 }),
     'b.json': run(

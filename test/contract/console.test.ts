@@ -57,7 +57,7 @@ describe('the console', () => {
     expect(body.match(/(?:src|href)="(?!\.\/)[^"]*"/)).toBeNull();
   });
 
-  test('a host that is none gets into no header', async () => {
+  test('an invalid host name is not copied into a header', async () => {
     const { headers } = await api.send({ path: '/console/', headers: { ...OPEN, Host: 'x; script-src *' } });
     expect(policyOf(headers).get('connect-src')?.[1]).toBe('http://*:3333');
     expect(policyOf(headers).get('script-src')?.[0]).toBe("'self'");
@@ -97,7 +97,7 @@ describe('the console', () => {
     '/console/history.test.ts',
     '/console/preact/package.json',
     '/console/__proto__',
-  ])('%s is no file of it', async (path) => {
+  ])('%s is 404', async (path) => {
     const { status, body, headers } = await api.send({ path, headers: OPEN });
     expect([status, body, headers.get('x-content-type-options')]).toEqual([404, 'The console has no such file.\n', 'nosniff']);
   });
@@ -146,7 +146,7 @@ describe('the root', () => {
   });
 });
 
-test('GET /v1/server tells the ports of media, and which virtual hosts are of a file', async () => {
+test('GET /v1/server lists the media ports, and the virtual hosts of the configuration file', async () => {
   const { status, body } = await api.send({ path: '/v1/server' });
   const { response } = JSON.parse(body) as { response: { readOnlyVirtualHosts: string[] } };
   expect([status, response]).toEqual([200, { ...LISTENERS, draining: false, mayWrite: true, readOnlyVirtualHosts: expect.any(Array) }]);

@@ -24,7 +24,7 @@ describe('virtual hosts', () => {
     expect(await call('GET', '/v1/vhosts')).toEqual(found(['default', 'z', 'a']));
   });
 
-  test('are created in a batch, each on its own', async () => {
+  test('are created one by one in a batch', async () => {
     expect(await call('POST', '/v1/vhosts', [])).toEqual({ status: 200, json: [] });
     const created = { message: 'OK', response: VHOST, statusCode: 200 };
     const taken = { message: 'Conflict', statusCode: 409 };
@@ -58,7 +58,7 @@ describe('virtual hosts', () => {
     expect(json).toEqual(refusals.map(([, text]) => ({ message: `[Config] ${text}`, statusCode: 400 })));
   });
 
-  test.each([{}, 'text', 5, null, true])('%j is no batch', async (body) => {
+  test.each([{}, 'text', 5, null, true])('%j is refused as a batch', async (body) => {
     expect(await call('POST', '/v1/vhosts', body)).toEqual(error(400, 'Request body must be an array'));
   });
 
@@ -97,7 +97,7 @@ describe('virtual hosts', () => {
     expect(await call('GET', '/v1/vhosts/v')).toMatchObject({ json: { response: { admissionWebhooks: hooks } } });
   });
 
-  test('are not created without the protection that they ask for', async () => {
+  test('are refused when they ask for DRM, which is not built yet', async () => {
     const drm = { name: 'app', type: 'live', publishers: { llhls: { drm: { enable: true, infoFile: 'drm.xml' } } } };
     const refused = (owner: string, element: string) => ({
       message: `Not implemented yet: ${owner}: ${element} is not built yet, and nothing is served without it`,
@@ -185,7 +185,7 @@ describe('definitions of the configuration file', () => {
     ['POST', FILE_APP, {}],
     ['DELETE', `${FILE_APP}/outputProfiles`, undefined],
     ['PUT', `${FILE_APP}/outputProfiles/bypass_stream`, 'nonsense'],
-  ])('is not changed by %s %s', async (method, path, body) => {
+  ])('cannot be changed by %s %s', async (method, path, body) => {
     expect(await call(method, path, body)).toEqual(readOnly);
   });
 
@@ -241,7 +241,7 @@ describe('applications', () => {
     expect(json[0].response.publishers).toEqual({ hls: {} });
   });
 
-  test('are created in a batch, each on its own', async () => {
+  test('are created one by one in a batch', async () => {
     await createApp();
     const bodies = [
       { name: 'b', type: 'live' },

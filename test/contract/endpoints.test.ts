@@ -12,7 +12,7 @@ afterEach(() => api.close());
 
 const { call, createApp } = checkedCalls(() => api);
 
-test('GET /v1/version tells whose API is spoken, and what answers', async () => {
+test('GET /v1/version returns the compatible version, and the version of Millrace', async () => {
   const answer = await call('GET', '/v1/version');
   expect(answer).toEqual(found({ gitVersion: 'v0.1.0-g4ff91095c0ff', millraceVersion: '0.1.0', version: '0.20.0' }));
   // The contract: up to 0.15.3 startRecord and startPush answer with arrays.
@@ -86,7 +86,7 @@ describe('recordings', () => {
     expect((await call('POST', `${FILE_APP}:records`, { id: 'wrong' })).json.response).toEqual([]);
   });
 
-  test('take members of other versions, and none in the place of a default', async () => {
+  test('accept unknown members and null for a default', async () => {
     const body = { ...task, id: 'odd', interval: 0, filePath: null, comment: 'x', stream: { name: 'later', group: 7 } };
     expect((await call('POST', `${FILE_APP}:startRecord`, body)).json.response).toMatchObject({ id: 'odd', state: 'ready' });
     await call('POST', `${FILE_APP}:stopRecord`, { id: 'odd' });

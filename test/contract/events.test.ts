@@ -45,7 +45,7 @@ test.each([
   expect(await api.call('POST', `${STREAM}:sendEvent`, body)).toEqual(error(400, text));
 });
 
-test('a stream without media takes no event and no conclusion, and says so', async () => {
+test('a stream without media refuses events and a conclusion with an error', async () => {
   const empty = STREAM.replace(/s$/, 'empty');
   const words = 'Internal Server Error - Could not inject';
   expect(await api.call('POST', `${empty}:sendEvent`, ID3)).toEqual(error(500, `${words} event: [default/app/empty]`));

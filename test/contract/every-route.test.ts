@@ -83,7 +83,7 @@ describe.each(routes.filter(({ open }) => open !== true).map((route) => ({ ...ro
   ({ method, path, body }) => {
     const sent = body === undefined ? {} : { body: '{}' };
 
-    test('needs the access token, and says so before it looks at anything', async () => {
+    test('checks the access token before anything else', async () => {
       const headers = { Authorization: null };
       const answer = await api.send({ method, path: pathOf(path, 'vhost'), headers, ...(body !== undefined && { body: '{' }) });
       expect(answer.headers.get('www-authenticate')).toBe('Basic realm="Millrace"');

@@ -278,7 +278,7 @@ describe('delivery', () => {
 });
 
 describe('in the background', () => {
-  test('an MPEG-TS port that fails on its stream takes datagrams all the same', async () => {
+  test('an MPEG-TS port keeps receiving after a fault in its stream', async () => {
     const logger = new RecordingLogger();
     const provider = new MpegtsProvider({
       ...{ logger, clock: systemClock, host: '127.0.0.1', protocol: 'udp', ports: [0], timeouts: { retry: 1 } },

@@ -63,7 +63,7 @@ describe('TLS', () => {
     }
   });
 
-  test('CONNECT of HTTP/2 is no method of any path either', async () => {
+  test('CONNECT over HTTP/2 is answered like a missing path', async () => {
     const session = connectHttp2(`https://localhost:${secure.port}`, { ca: TLS_FILES.cert });
     try {
       const stream = session.request({ ':method': 'CONNECT', ':authority': 'x', authorization: AUTHORIZATION });

@@ -96,7 +96,7 @@ describe('authentication', () => {
   });
 });
 
-test('a certificate reload that fails says why in a header, beside the text of the contract', async () => {
+test('a failed certificate reload gives the reason in a header, in addition to the text of the contract', async () => {
   const broken = await startApi();
   const reload = (headers = {}) => broken.send({ method: 'POST', path: '/v1/vhosts:reloadAllCertificates', headers });
   try {
@@ -243,7 +243,7 @@ describe('methods', () => {
     );
   });
 
-  test.each(['PUT', 'TRACE', 'PROPFIND', 'CONNECT'])('%s is no method of any path', async (method) => {
+  test.each(['PUT', 'TRACE', 'PROPFIND', 'CONNECT'])('%s is answered like a missing path', async (method) => {
     const { status, body } = await api.send({ method, path: '/v1/vhosts' });
     expect([status, body]).toEqual([404, NO_CONTROLLER]);
   });
@@ -307,7 +307,7 @@ describe('connections', () => {
     }
   });
 
-  test('are not taken at any port when one of the ports cannot be opened', async () => {
+  test('are accepted at no port when one of the ports cannot be opened', async () => {
     const logger = new RecordingLogger();
     const tls = { port: api.port, load: async () => TLS_FILES };
     await expect(startApi({ logger, tls })).rejects.toThrow('EADDRINUSE');
@@ -362,7 +362,7 @@ describe('bodies', () => {
     expect(JSON.parse((await post(body)).body)[0].response.name).toBe('\ufffd\ufffd');
   });
 
-  test('that break off leave the server as it was', async () => {
+  test('that break off do not disturb the server', async () => {
     await new Promise<void>((resolve) => {
       const socket = connect({ port: api.port, host: '127.0.0.1' }, () => {
         const head = `POST /v1/vhosts HTTP/1.1\r\nHost: x\r\nAuthorization: ${AUTHORIZATION}\r\nContent-Length: 100\r\n\r\n[`;

@@ -182,7 +182,7 @@ test('publishers that are refused, with the reason', async () => {
   expect(JSON.stringify(reader.events)).not.toContain('SECRET');
 });
 
-test('channels as they are made, changed and removed', async () => {
+test('channels when they are created, changed and removed', async () => {
   const reader = await follow('?types=channel.created,channel.changed,channel.deleted');
   const apps = '/v1/vhosts/default/apps';
   const names = (await api.call('GET', apps)).json as { response: string[] };

@@ -26,7 +26,7 @@ async function follow(query = '', headers: Readonly<Record<string, string>> = {}
 const messages = (reader: EventReader): unknown[] =>
   reader.events.filter(({ event }) => event === 'log').map(({ data }) => data['message']);
 
-test('the newest lines come first, then each as it is written, from a level on', async () => {
+test('the newest lines come first, then each new line, filtered by level', async () => {
   for (let n = 0; n < 5; n += 1) api.tail.add(n % 2 === 0 ? 'info' : 'warn', { part: 'rtmp', bytes: n }, `line ${n}`);
   const [all, warnings] = [await follow('?lines=2'), await follow('?level=warn')];
   api.tail.add('info', {}, 'quiet');

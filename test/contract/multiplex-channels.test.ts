@@ -69,7 +69,7 @@ test('a channel is made, told, replaced while it waits, and deleted with its fil
   expect(await call('DELETE', `${CHANNELS}/ch`)).toEqual(error(404, 'Could not get the multiplex stream <ch>'));
 });
 
-test('a channel that its file could not hold is refused, and none is there', async () => {
+test('a channel too large for its file is refused and not created', async () => {
   const large = definition('large') as { sourceStreams: object[] };
   const body = { ...large, sourceStreams: [{ ...large.sourceStreams[0], name: '&'.repeat(500_000) }] };
   const { status, json } = await call('POST', CHANNELS, body);

@@ -51,7 +51,7 @@ test('every reason is that of one block', () => {
   }
 });
 
-test('every page with a test of its own is read by that test, and has such blocks', () => {
+test('every page with its own test is read by that test, and has such blocks', () => {
   for (const [key, file] of Object.entries(BY_PAGE)) {
     const [page = '', language = ''] = key.split(' ');
     const source = readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');

@@ -33,7 +33,7 @@ test('every guide and reference is linked to from another page', () => {
   expect(PAGES.filter((page) => page.startsWith('docs/') && !linked.has(page))).toEqual([]);
 });
 
-test('a link into nothing is found, and its line told', () => {
+test('a broken link is found with its line', () => {
   const files: Readonly<Record<string, string>> = { 'docs/b.md': '# One: `two`\n\n## One two\n\n## One two\n' };
   const broken = (text: string): string[] => brokenLinks('docs/a.md', text, (file) => files[file] ?? null);
   expect(broken('[b](b.md) [one](b.md#one-two) [again](b.md#one-two-2) [out](https://example.org/x.md#y)')).toEqual([]);

@@ -139,7 +139,7 @@ test.each(blocks('json').map(named))('%s is JSON', (_, { page, text }) => {
   }
 });
 
-test('an element that is none, a value that is none and a file with a fault are seen', () => {
+test('an unknown element, an invalid value and a faulty file are found', () => {
   const told = (text: string): string[] => problemsOf(serverWith(elementsOf(text), 'README.md'));
   expect(told('<Application><PublishKey/></Application>')).toEqual([expect.stringContaining('PublishKey')]);
   expect(told('<Application><SourceLoss><TakeOver>now')).toEqual([expect.stringContaining('must be one of')]);

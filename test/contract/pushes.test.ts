@@ -51,7 +51,7 @@ test('a stream key that no protocol could carry is refused', async () => {
   expect([status, json]).toEqual([400, { message: '[HTTP] Invalid [streamKey] parameter (400)', statusCode: 400 }]);
 });
 
-test('a task follows its stream, tells why it fails, and an application takes its tasks along', async () => {
+test('a task follows its stream, reports its failure, and ends with its application', async () => {
   await api.call('POST', '/v1/vhosts', [{ name: 'v', host: { names: ['v.example'] } }]);
   const profile = { name: 'b', outputStreamName: '${OriginStreamName}', encodes: { videos: [{ name: 'v', bypass: true }] } };
   const application = {

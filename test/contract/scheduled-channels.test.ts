@@ -29,7 +29,7 @@ function fileOf(name: string): string {
   return join(api.scheduled.folderOf({ vhost: 'default', app: 'app' }), `${name}.sch`);
 }
 
-test('a channel is there, with its file and its stream, when it is answered, and gone when its deletion is', async () => {
+test('a channel exists with its file and stream when its creation is answered, and is gone when its deletion is answered', async () => {
   expect(await call('GET', CHANNELS)).toEqual(found([]));
   expect(await call('POST', CHANNELS, tv())).toEqual({ status: 201, json: CREATED });
   expect(await call('GET', CHANNELS)).toEqual(found(['tv']));
@@ -68,7 +68,7 @@ test('five simultaneous requests for one name create one channel', async () => {
   }
 });
 
-test('a change is answered as the contract has it, and changes at once lose nothing of each other', async () => {
+test('a change is answered as in the contract, and simultaneous changes are all kept', async () => {
   await call('POST', CHANNELS, tv());
   const programs = [{ name: 'new', scheduled: PAST, items: [{ url: 'file://b.mp4', fallbackOnErr: false }] }];
   const fallbackProgram = { items: [{ url: 'file://a.mp4', start: 5000 }] };
@@ -80,7 +80,7 @@ test('a change is answered as the contract has it, and changes at once lose noth
   expect(readFileSync(fileOf('tv'), 'utf8')).toContain('fallbackOnErr="false"');
 });
 
-test('a change that cannot be carried out says so, and changes nothing', async () => {
+test('an invalid change is refused with a reason, and changes nothing', async () => {
   await call('POST', CHANNELS, tv());
   const before = readFileSync(fileOf('tv'), 'utf8');
   expect(await call('PATCH', `${CHANNELS}/tv`, { stream: { name: 'x' } })).toEqual(error(400, 'Stream object could not be patched'));
@@ -102,7 +102,7 @@ test.each([
   expect(await call('GET', CHANNELS)).toEqual(found([]));
 });
 
-test('without the provider there is no channel, and none is made', async () => {
+test('an application without the provider has no channels and refuses to create one', async () => {
   const bare = '/v1/vhosts/default/apps/bare/scheduledChannels';
   const forbidden = { status: 403, json: { message: 'Forbidden', statusCode: 403 } };
   expect(await call('GET', bare)).toEqual(found([]));
@@ -129,7 +129,7 @@ test('an end that is further off than timestamps reach is shown as the last of t
   expect([end, duration]).toEqual(['2262-04-11T23:47:16.854+00:00', Date.UTC(10_000, 0, 1, 22, 59, 59) - Date.parse(PAST)]);
 });
 
-test('a folder that cannot be written costs the change, and nothing else', async () => {
+test('an unwritable folder fails the change, and the channel stays', async () => {
   await call('POST', CHANNELS, tv());
   const folder = dirname(fileOf('tv'));
   rmSync(folder, { recursive: true });
@@ -144,7 +144,7 @@ test('a folder that cannot be written costs the change, and nothing else', async
   expect(await call('GET', CHANNELS)).toEqual(found(['tv']));
 });
 
-test('a channel that its file could not hold is none, and a change to it is no change', async () => {
+test('a channel too large for its file is refused, also by a change', async () => {
   const fallbackProgram = { items: Array.from({ length: 9000 }, (_, index) => ({ url: `file://${'&'.repeat(60)}${index}` })) };
   const { status, json } = await call('POST', CHANNELS, tv({ fallbackProgram }));
   expect([status, json.message]).toEqual([400, expect.stringMatching(/it takes \d+ bytes as a file, at most 2097152 are taken/)]);

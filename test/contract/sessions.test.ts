@@ -59,7 +59,7 @@ describe('the list', () => {
     expect(await api.call('GET', `${STREAM}/sessions?protocol=${words}`)).toEqual(found(names));
   });
 
-  test.each(['', 'WebRTC', 'all,webrtc', 'rtmp'])('says what protocols there are when it is asked for %j', async (words) => {
+  test.each(['', 'WebRTC', 'all,webrtc', 'rtmp'])('lists the valid protocols when it is asked for %j', async (words) => {
     const { status, json } = await api.call('GET', `${STREAM}/sessions?protocol=${words}`);
     const known = 'file, hlsv3, llhls, ovt, push, srt, thumbnail, webrtc';
     expect([status, json]).toEqual([
@@ -176,7 +176,7 @@ describe('statistics', () => {
     expect(JSON.stringify(Object.keys(response))).toBe(JSON.stringify(Object.keys(response).sort()));
   });
 
-  test('of other viewers are there by the protocol', async () => {
+  test('of other viewers are found by the protocol', async () => {
     watch('b', 'srt');
     expect(await api.call('GET', `${STATISTICS}/sessions/b`)).toEqual(MISSING);
     expect((await api.call('GET', `${STATISTICS}/sessions/b?protocol=all`)).status).toBe(200);
@@ -215,7 +215,7 @@ describe.each(REQUESTS)('%s %s', (method, path) => {
   });
 });
 
-test.each(['POST', 'PATCH', 'PUT'])('%s is no method of sessions', async (method) => {
+test.each(['POST', 'PATCH', 'PUT'])('%s is answered 404', async (method) => {
   watch('a', 'webrtc');
   expect((await api.call(method, `${STREAM}/sessions/a`, {})).status).toBe(404);
   expect((await api.call(method, `${STREAM}/sessions`, {})).status).toBe(404);

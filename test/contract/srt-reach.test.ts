@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => api.close());
 
-test('without SRT ports there is nothing to try', async () => {
+test('a server without SRT ports returns an empty list', async () => {
   const { status, body } = await api.send({ path: `${PATH}?host=127.0.0.1` });
   expect([status, JSON.parse(body).response]).toEqual([200, []]);
 });

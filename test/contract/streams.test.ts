@@ -36,7 +36,7 @@ describe('streams', () => {
     expect(body).toMatch(/"keyFrameInterval":30,"keyFrameIntervalAvg":30\.0,"keyFrameIntervalConf":0\.0,"keyFrameIntervalLatest":30,/);
   });
 
-  test.each([`${STREAMS}/nope`, '/v1/vhosts/default/apps/nope/streams/s'])('are not found at %s', async (path) => {
+  test.each([`${STREAMS}/nope`, '/v1/vhosts/default/apps/nope/streams/s'])('are 404 at %s', async (path) => {
     const either = { message: 'Could not find the application or stream (404)', statusCode: 404 };
     expect(await call('GET', path)).toEqual({ status: 404, json: either });
   });
@@ -75,7 +75,7 @@ describe('streams', () => {
     expect(await call('POST', STREAMS, body)).toEqual(error(400, text));
   });
 
-  test('are not pulled from URLs of several schemes, or under a name no path can address', async () => {
+  test('are not pulled from URLs of several schemes, or under a name with a slash', async () => {
     const urls = ['rtsp://h/x', 'ovt://h/x'];
     expect(await call('POST', STREAMS, { name: 'p', urls })).toEqual(error(400, 'Urls must have the same scheme'));
     const text = 'Stream name must not be empty or contain / : ? # or white space: [a/b]';
@@ -92,13 +92,13 @@ describe('streams', () => {
     ['properties.noInputFailoverTimeoutMs', 'a whole number', { properties: { noInputFailoverTimeoutMs: '3000' } }],
     ['properties.unusedStreamDeletionTimeoutMs', 'a whole number', { properties: { unusedStreamDeletionTimeoutMs: 0.5 } }],
     ['properties.retryCount', 'a whole number', { properties: { retryCount: {} } }],
-  ])('are not pulled with a wrong %s, which would be passed over', async (member, words, more) => {
+  ])('are not pulled with an invalid %s', async (member, words, more) => {
     const body = { name: 'p', urls: ['rtsp://h/x'], ...more };
     expect(await call('POST', STREAMS, body)).toEqual(error(400, `Invalid [${member}] parameter: it must be ${words}`));
     expect(api.rtsp.asked).toEqual([]);
   });
 
-  test('are not pulled with a member that is spelt like a known one', async () => {
+  test('are not pulled with a misspelt member', async () => {
     const body = { name: 'p', urls: ['rtsp://h/x'], properties: { Persistent: true } };
     const text = 'Unknown parameter [properties.Persistent]: did you mean [properties.persistent]?';
     expect(await call('POST', STREAMS, body)).toEqual(error(400, text));

@@ -64,7 +64,7 @@ describe('sendSubtitles', () => {
     expect(await post(body)).toEqual(error(400, words));
   });
 
-  test('takes no more than a stream can show', async () => {
+  test('limits the cues of a request and of a second', async () => {
     const many = Array.from({ length: 1001 }, () => text);
     expect(await send(...many)).toEqual(error(400, 'Invalid [data] parameter: it must be of at most 1000 subtitles'));
     expect(await send(...many.slice(1))).toEqual(done);
@@ -73,7 +73,7 @@ describe('sendSubtitles', () => {
     expect(await send(text)).toEqual(done);
   });
 
-  test('shows nothing of a request that is refused', async () => {
+  test('shows no cue of a refused request', async () => {
     const data = ['English', 'Klingon'].map((label) => ({ label, subtitles: [text] }));
     expect(await post({ format: 'webvtt', data })).toEqual(error(500, 'Could not send WebVTT frame: [default/subs/s]'));
     expect(desk()?.counters.carried).toBe(0);
@@ -91,7 +91,7 @@ describe('sendSubtitles', () => {
     expect(desk()?.counters.carried).toBe(1);
   });
 
-  test('says so where there is no media, no rendition or no stream', async () => {
+  test('returns an error without media, without a rendition and without a stream', async () => {
     const request = { streamName: 'silent', provider: 'rtmp', sourceType: 'Rtmp', sourceUrl: 'TCP://127.0.0.1:1' } as const;
     const ingest = api.orchestrator.openIngest({ host: 'x', app: 'subs' }, { ...request, onClose: () => undefined });
     ingest.setTracks([videoTrack(), audioTrack()]);

@@ -56,7 +56,7 @@ test('an installation for development keeps everything', () => {
 test.each([
   ['an old one', 'npm of Node.js 20', '20.1.0 false'],
   ['one that shares its OpenSSL', 'npm of a distribution', '24.3.0 true'],
-])('beside %s the server keeps its own Node.js, without what compiles addons (%s)', (_one, _npm, answer) => {
+])('with %s installed the server keeps its own Node.js, without the files for compiling addons (%s)', (_one, _npm, answer) => {
   trim(['--if-production'], { npm_config_omit: 'dev', npm_node_execpath: runtime(answer) });
   expect(left([...KEPT, ...LEFT_OUT])).toEqual(KEPT);
   expect(left(OF_NODE)).toEqual([`${RUNTIME}/bin/node`, `${RUNTIME}/LICENSE`]);
@@ -69,7 +69,7 @@ test('headers stay until the addon is compiled', () => {
   expect(left(OF_NODE)).toContain(`${RUNTIME}/include/node/node_api.h`);
 });
 
-test('beside a Node.js that can run the server there is no second one', () => {
+test('the own Node.js is removed when the installed one can run the server', () => {
   trim(['--if-production'], { npm_config_omit: 'dev', npm_node_execpath: runtime('24.3.0 false') });
   expect(left([...OF_NODE, 'node/bin/node'])).toEqual([]);
   expect(readdirSync(path.join(modules, '.bin'))).toEqual([]);

@@ -118,7 +118,7 @@ test.for([
   ['a duration that is no number', GOOD.replace('<ChunkDuration>0.5<', '<ChunkDuration>soon<'), /ChunkDuration[\s\S]*soon/],
   ['an element without its end', GOOD.replace('</VirtualHosts>', ''), /Server\.xml/],
   ['an empty file', '', /Server\.xml/],
-] as const)('check refuses %s with exit code 2 and says where', async ([, text, complaint]) => {
+] as const)('check refuses %s with exit code 2 and the place', async ([, text, complaint]) => {
   const { code, stdout, stderr } = await runCommand(['check', '--config', configFile(text)]);
   expect(stdout + stderr).toMatch(complaint);
   expect(code).toBe(2);
@@ -149,7 +149,7 @@ test('--help names the commands and options', async () => {
   for (const word of ['serve', 'check', '--config', '--state', '--version']) expect(stdout).toContain(word);
 });
 
-test('a start after the first loads no compiler, no HTTP client and nothing for ports that are not configured', async () => {
+test('a second start loads no compiler, no HTTP client and no module of an unconfigured port', async () => {
   const report = `import { _cache } from 'node:module';
     import { isMainThread } from 'node:worker_threads';
     const name = isMainThread ? 'main' : 'thread';
@@ -183,7 +183,7 @@ test('SIGTERM ends the server with code 0 within five seconds, also while an enc
   expect(await server.child.ended(STOP_DEADLINE_MS)).toEqual({ code: 0, signal: null });
 });
 
-test('a process that something holds after the stop ends within five seconds all the same', async () => {
+test('a process with an open timer after the stop exits within five seconds', async () => {
   const hold = `import { isMainThread } from 'node:worker_threads'; if (isMainThread) setInterval(() => undefined, 1000);`;
   const server = await spawnServer({ env: { NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(hold)}` } });
   onTestFinished(() => server.close());
@@ -269,7 +269,7 @@ test.for(['rtmp', 'http', 'api'] as const)('a %s port that is taken ends the ser
 test.each([
   ['a terminal', (line: string) => new Child('script', ['--quiet', '--flush', '--return', '--command', line, '/dev/null'])],
   ['a pipe', (line: string) => new Child('/bin/sh', ['-c', `exec ${line}`])],
-] as const)('a start in %s: who reads along is not told the token', async (place, run) => {
+] as const)('a start in %s shows the token on a terminal only', async (place, run) => {
   const [rtmp = 0, http = 0, api = 0, ice = 0, relay = 0] = await freePorts(5);
   const state = mkdtempSync(path.join(folder, 'token-'));
   const config = configFile(serverXml({ rtmp, http, api, ice, relay }).replace(/<AccessToken>.*?<\/AccessToken>/, ''));
@@ -283,7 +283,7 @@ test.each([
   expect(child.output).toContain(path.join(state, 'access-token'));
 });
 
-test('the log tells each port that is open, and with PrivacyProtection no address of a client', async () => {
+test('the log lists each open port, and with PrivacyProtection no address of a client', async () => {
   const server = await startServer({ privacyProtection: true });
   onTestFinished(() => server.close());
   for (const port of [server.ports.rtmp, server.ports.http, server.ports.api]) expect(server.log).toContain(`"port":${port}`);

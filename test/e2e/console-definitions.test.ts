@@ -141,7 +141,7 @@ test('a virtual host and an application are made with forms, changed by what dif
   await until('the end', async () => ((await server.api.get<string[]>('/v1/vhosts')).includes('mine') ? null : true), DEADLINE);
 });
 
-test('output profiles, keys and streams by URL of an application that is there have forms, with the words of the server at the field', async () => {
+test('forms for output profiles, keys and pulled streams of an existing application show the errors of the server at the field', async () => {
   const names = { name: 'forms', host: { names: ['forms.test'] } };
   await server.api.create('/v1/vhosts', [names]);
   onTestFinished(async () => void (await server.api.call('DELETE', '/v1/vhosts/forms')));

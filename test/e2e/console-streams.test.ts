@@ -135,7 +135,7 @@ test('a click starts and stops a recording; a refused push or dump shows the err
   await expect.poll(() => alertBeside('Folder to dump to')).toMatch(/proc|path|Could not/i);
 });
 
-test('a stream is deleted after a question, and the page says where it has gone', async () => {
+test('a stream is deleted after a confirmation, and the page says that it has ended', async () => {
   const second = publish({ url: server.rtmp('second'), width: 640, height: 360, fps: 5, gop: 5, videoKbps: 100, withoutAudio: true });
   onTestFinished(async () => void (await second.stop()));
   await second.sent(5);
@@ -275,7 +275,7 @@ test('the camera is published by WHIP, and ends with the button', async () => {
   expect(complaints).toEqual([]);
 });
 
-test('a page that gets no camera says why and what helps, without an empty picture, and can copy all the same', async () => {
+test('a page without a camera explains the reason and the remedy, hides the preview, and can still copy addresses', async () => {
   const opened = await browser.open(`http://${FAR_NAME}:${server.ports.api}/console/#/publish`, { width: 390 });
   onTestFinished(() => opened.close());
   const { page, complaints } = opened;

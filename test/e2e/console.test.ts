@@ -62,7 +62,7 @@ test('a token is remembered on the device when the user asks for it, and forgott
   expect(await other.evaluate('localStorage.length')).toBe(0);
 });
 
-test('a token that is no longer good leads back to the login', async () => {
+test('an expired token leads back to the login', async () => {
   const { page } = await open();
   await page.getByRole('heading', { name: 'Overview' }).waitFor();
   await page.route('**/v1/stats/**', (route) => route.fulfill({ status: 401, json: { message: 'no', statusCode: 401 } }));

@@ -251,7 +251,7 @@ test('follows the log from a level on, as lines and as JSON', async () => {
   expect(told.filter(({ type, level }) => type !== 'log' || !['warn', 'error'].includes(level))).toEqual([]);
 });
 
-test('a reader that has seen enough is no failure', async () => {
+test('a reader that closes the pipe early causes no error', async () => {
   const command = `"$0" "$1" ctl call GET /openapi.json --config "$2" --state "$3" | head -c 10; echo " \${PIPESTATUS[0]}"`;
   const args = ['-c', command, process.execPath, MAIN, server.config, server.state];
   const { stdout, stderr } = spawnSync('bash', args, { cwd: folder, env: { ...process.env, ...COMPILED }, encoding: 'utf8' });
@@ -306,7 +306,7 @@ describe('completion', () => {
   test.each(typed)('bash: %s', (line, words) => expect(inBash(line).sort()).toEqual([...words].sort()));
   test.each(typed)('zsh: %s', (line, words) => expect(inZsh(line).sort()).toEqual([...words].sort()));
 
-  test('every option of the program is offered behind one of its commands', async () => {
+  test('every option of the program is completed after one of its commands', async () => {
     const help = await within('the help', DEADLINE_MS, runCommand(['--help']));
     const named = new Set([...help.stdout.matchAll(/--[a-z][a-z-]+/g)].map(([option]) => option));
     expect(named.size).toBeGreaterThan(20);

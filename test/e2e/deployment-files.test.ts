@@ -45,7 +45,7 @@ describe.skipIf(findProgram('docker-compose') === null)('the compose file of the
     }
   });
 
-  test.each(['origin', 'edge1', 'edge2'])('gives %s what its configuration asks for, and nothing that it does not know', (name) => {
+  test.each(['origin', 'edge1', 'edge2'])('gives %s the variables and folders of its configuration, and no unknown variables', (name) => {
     const { command, environment = {}, stop_grace_period: grace, volumes = [] } = service(name);
     const xml = mountedFile(service(name), CONFIG);
     const { config, warnings } = read(xml, environment);

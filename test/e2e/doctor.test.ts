@@ -73,7 +73,7 @@ async function answer(...given: Parameters<typeof doctor>) {
   return { code, checks, of: (name: string) => checks.filter((check) => check.name === name) };
 }
 
-test('it says a line of each thing in text and JSON, finds nothing wrong, and leaves nothing behind', async () => {
+test('it prints a line per check as text and as JSON, finds no problem, and leaves no files behind', async () => {
   const place = await configured({ webrtc: {} });
   const { code, checks, of } = await answer(place);
   expect(checks.filter(({ status }) => status === 'problem')).toEqual([]);
@@ -89,7 +89,7 @@ test('it says a line of each thing in text and JSON, finds nothing wrong, and le
   expect(lines.every((line) => /^(ok|warning) +[a-z0-9-]+ +\S/.test(line))).toBe(true);
 });
 
-test('it names the port that is taken, with its element and who has it, over TCP and UDP', async () => {
+test('it names an occupied port with its element and its process, over TCP and UDP', async () => {
   const [tcp = 0, udp = 0, other = 0] = await freePorts(3);
   const listener = createServer().listen(tcp, '127.0.0.1');
   const socket = createSocket('udp4').bind(udp, '127.0.0.1');

@@ -106,7 +106,7 @@ test('hls.js sees the ID3 tags of an event and the date range of a splice', asyn
   expect(samples.filter(({ text }) => text.includes('question 1'))).toHaveLength(1);
 });
 
-test('breaks are cut at the same keyframe in all playlists, and end by themselves', async () => {
+test('breaks are cut at the same keyframe in all playlists, and end after their duration', async () => {
   await live('breaks');
   await send('breaks', { eventFormat: 'cue', events: [{ cueType: 'out', duration: 4000 }] });
   const lists = async (file: string) => (await mediaPlaylists(server.http('breaks', file))).map(marked);
@@ -181,7 +181,7 @@ test('a receiver of SRT finds timed ID3 and SCTE-35 in its transport stream, and
   );
 });
 
-test.each([false, true])('live playlists end where a client says so, urgent: %s', async (urgent) => {
+test.each([false, true])('live playlists end when a client concludes them, urgent: %s', async (urgent) => {
   const name = `concluded-${urgent}`;
   await live(name);
   const conclude = () => server.api.call('POST', `${apiPath.stream(name)}:concludeHlsLive`, urgent ? { urgent } : undefined);

@@ -72,7 +72,7 @@ test('a missing or invalid file is 502, a forbidden path is 400, and the next UR
   expect(await pull('second', ['file:///film.ts'])).toBe(409);
 });
 
-test('a file of the map is played as soon as it is there', async () => {
+test('a mapped file is played as soon as it exists', async () => {
   expect(await server.api.get(STREAMS)).toContain('mapped');
   copyFileSync(path.join(media, 'film one.mp4'), path.join(media, 'half'));
   renameSync(path.join(media, 'half'), path.join(media, 'later.mp4'));

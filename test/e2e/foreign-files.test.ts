@@ -66,14 +66,14 @@ async function plays(name: string, video: object, audio: object): Promise<void> 
   expect(frames).toBeGreaterThan(SECONDS * FRAMERATE);
 }
 
-test('VP9 of a Matroska file passes as it is, its Vorbis becomes AAC', async () => {
+test('VP9 of a Matroska file passes unchanged, its Vorbis becomes AAC', async () => {
   expect((await server.api.call('POST', STREAMS, { name: 'mkv', urls: ['file:///film.mkv'], properties: {} })).status).toBe(201);
   const { input } = await server.api.get<StreamInformation>(apiPath.stream('mkv'));
   expect(input).toMatchObject({ sourceType: 'File', sourceUrl: 'file:///film.mkv' });
   await plays('mkv', { codec_name: 'vp9' }, { codec_name: 'aac', sample_rate: '48000', channels: 2 });
 });
 
-test('MPEG-4 of an AVI file becomes H.264, its MP3 passes as it is', async () => {
+test('MPEG-4 of an AVI file becomes H.264, its MP3 passes unchanged', async () => {
   expect((await server.api.call('POST', STREAMS, { name: 'avi', urls: ['file:///film.avi'], properties: {} })).status).toBe(201);
   await plays('avi', { codec_name: 'h264', profile: 'High' }, { codec_name: 'mp3', sample_rate: '44100' });
 });

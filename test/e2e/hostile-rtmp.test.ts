@@ -97,7 +97,7 @@ test(`${CONNECTIONS} abusive connections are all closed by the server, which fre
   }
 });
 
-test('connections that are cut in the middle of everything leave nothing behind', async () => {
+test('connections cut at arbitrary points leave no open files behind', async () => {
   const filesBefore = openFiles();
   for (let round = 0; round < 4; round += 1) {
     const peers = Array.from({ length: 50 }, (_unused, index) => misbehave(index));

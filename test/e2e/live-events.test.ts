@@ -100,7 +100,7 @@ test('report an encoder, a viewer, a recording, a refused client, and the end of
   expect(lines.slice(0, told.length)).toEqual(told);
 });
 
-test('over HTTP/2, beside other requests of the same connection', async () => {
+test('are sent over HTTP/2 along with other requests of the connection', async () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'millrace-live-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const { cert, key } = selfSigned('localhost');

@@ -165,7 +165,7 @@ test('streams that are watched by every protocol have their figures', { timeout:
   expect(text).toMatch(/^millrace_build_info\{version="[\d.]+",revision="[0-9a-f]*",node="v\d+/m);
 });
 
-test('the tool of Prometheus finds nothing to say against the answer and the rules', async () => {
+test('promtool accepts the metrics, the rules and the configuration', async () => {
   expect(promtool(['check', 'metrics'], await page())).toEqual({ status: 0, text: '' });
   const rules = promtool(['check', 'rules', path.join(ROOT, 'docs/monitoring/alert-rules.yml')]);
   expect([rules.status, rules.text]).toEqual([0, expect.stringMatching(/SUCCESS: \d+ rules found/)]);

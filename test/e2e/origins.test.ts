@@ -51,7 +51,7 @@ afterAll(async () => {
 
 const streams = async (): Promise<string[]> => await server.api.get<string[]>(STREAMS);
 
-test('the first request for a playlist is held until the stream is there, and the next URL is taken where one fails', async () => {
+test('the first request for a playlist is held until the stream starts, and the next URL is tried after a failure', async () => {
   expect(await streams()).toEqual([]);
   const url = server.http('door', 'llhls.m3u8');
   const [one, another] = await Promise.all([fetch(url), fetch(url)]);

@@ -40,7 +40,7 @@ function isClosed(server: TestServer): () => Promise<void> {
 
 const smallEncoder = (server: TestServer) => stopAtEnd(publish({ url: server.rtmp('live'), width: 320, height: 180, videoKbps: 300 }));
 
-test('a log on a full disk costs lines and nothing else', async () => {
+test('a log on a full disk loses lines, and the server keeps serving', async () => {
   const server = await startServer({ stderr: opened('/dev/full', constants.O_WRONLY) });
   onTestFinished(isClosed(server));
   const encoder = smallEncoder(server);
@@ -77,7 +77,7 @@ test('a log whose reader has stopped blocks neither the server nor its stop, and
   expect(await server.stop()).toEqual(CLEAN);
 });
 
-test('viewers who come and go without end leave a hundred lines a minute and a number', async () => {
+test('many short-lived viewers log a hundred lines a minute and the number of omitted lines', async () => {
   const server = await startServer();
   onTestFinished(isClosed(server));
   const encoder = smallEncoder(server);

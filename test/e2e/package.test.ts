@@ -90,7 +90,7 @@ test('an installation runs no script of node-av, which would download a program'
   for (const version of Object.values(optionalDependencies ?? {})) expect(version).toBe(engine['version']);
 });
 
-test('the copy of node-av in the package has no scripts, and the one beside it is as before', () => {
+test('the copy of node-av in the package has no scripts, and the installed node-av is restored', () => {
   const folder = path.join(project, 'packing');
   const manifest = path.join(folder, 'node_modules/node-av/package.json');
   mkdirSync(path.dirname(manifest), { recursive: true });

@@ -36,7 +36,7 @@ async function open(path: string, of = server): Promise<ConsolePage> {
 
 const FRAMES = "document.querySelector('video')?.getVideoPlaybackQuality().totalVideoFrames ?? 0";
 
-test('the address of a stream plays it over WebRTC first, over LL-HLS when asked, and says what WebRTC leaves out', async () => {
+test('the address of a stream plays it over WebRTC first and over LL-HLS on demand, and shows what WebRTC leaves out', async () => {
   const opened = await open('/app/live');
   const { page, complaints } = opened;
   await until('frames over WebRTC', async () => (((await page.evaluate(FRAMES)) as number) > 15 ? true : null), DEADLINE);
@@ -77,7 +77,7 @@ test('a missing stream shows the answer of the server, and plays when it starts'
   await until('frames', async () => (((await page.evaluate(FRAMES)) as number) > 5 ? true : null), { deadlineMs: 60_000 });
 });
 
-test('a page for the address of a stream says nothing of whether there is one', async () => {
+test('the page of a missing stream equals the page of an existing one', async () => {
   const [there, not] = await Promise.all(['/app/live', '/none/never'].map((path) => fetch(address(path), { headers: HTML })));
   expect([there?.status, not?.status]).toEqual([200, 200]);
   expect(await there?.text()).toBe(await not?.text());
@@ -96,7 +96,7 @@ test('players and programs still get the answers for media requests', async () =
   }
 });
 
-test('an address with a slash behind it leads a browser to the page, and programs to nothing', async () => {
+test('an address with a trailing slash redirects a browser to the page, and is 404 for programs', async () => {
   const get = (path: string, headers: Record<string, string>) => fetch(address(path), { headers, redirect: 'manual' });
   const [plain, signed] = await Promise.all(['/app/live/', '/app/live/?token=a%26b'].map((path) => get(path, HTML)));
   expect([plain?.status, plain?.headers.get('location')]).toEqual([301, '../live']);

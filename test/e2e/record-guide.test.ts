@@ -30,7 +30,7 @@ async function start() {
   return { api, token, client: new ApiClient(api, token), state };
 }
 
-test('every command is answered with 200, and the files are where the guide says', { timeout: 60_000 }, async () => {
+test('every command is answered with 200, and the files are at the documented places', { timeout: 60_000 }, async () => {
   const { api, token, client, state } = await start();
   const credentials = Buffer.from(token).toString('base64');
   // A player is given the path of an answer; recorded-playback.test.ts plays them.

@@ -142,7 +142,7 @@ test('only a changed application restarts, and its next stream uses the new sett
   expect((await probe(server.http('live_copy', 'llhls.m3u8'))).video).toMatchObject({ codec_name: 'h264' });
 });
 
-test('a bad file changes nothing, and the log says why, with the line', async () => {
+test('an invalid file changes nothing, and the log gives the reason with the line', async () => {
   const server = await start();
   const live = encoder(server, 'app');
   await live.sent(60);
@@ -162,7 +162,7 @@ test('a bad file changes nothing, and the log says why, with the line', async ()
   expect(await hangUp(server)).toContain('nothing has changed');
 });
 
-test('a port, and what else needs a restart, is named and stays as it was', async () => {
+test('a changed port, like other settings that need a restart, is named and not applied', async () => {
   const server = await start();
   const [port = 0] = await freePorts(1);
   edit(server, (xml) => xml.replace(`<RTMP><Port>${server.ports.rtmp}<`, `<RTMP><Port>${port}<`));
@@ -253,7 +253,7 @@ test('a hang-up while the server starts is not lost', async () => {
   await server.child.printed(/Application\[news\] added/, 30_000);
 });
 
-test('without a server that runs there is nothing to compare with', async () => {
+test('check --against running fails without a running server', async () => {
   const server = await start();
   await server.stop();
   expect(await check(server)).toMatchObject({ code: 1, stdout: expect.stringContaining('no server runs with the state folder') });

@@ -145,7 +145,7 @@ test.concurrent('a file in the folder is a channel that plays its items without 
   expect(await server.api.get(apiPath.stream('tv'))).toMatchObject({ input: { sourceType: 'Scheduled', sourceUrl: 'tv.sch' } });
 }, 60_000);
 
-test.concurrent('a missing file is replaced by the fallback program, and is on air as soon as it is there', async ({ onTestFinished }) => {
+test.concurrent('a missing file is replaced by the fallback program, and plays as soon as it exists', async ({ onTestFinished }) => {
   const scheduled = new Date().toISOString();
   const body = {
     stream: { name: 'late' },
@@ -254,7 +254,7 @@ test('a channel survives a restart of the server, and resumes at its scheduled p
   await until('the stream to end', async () => (await server.api.call('GET', apiPath.stream('again'))).status === 404);
 }, 60_000);
 
-test('a channel that would play a multiplex channel which is made of it stays with the fallback program, and the log says why', async () => {
+test('a channel that would play a multiplex channel made of itself stays with the fallback program, and the log gives the reason', async () => {
   const items = [{ url: 'stream://default/app/ring' }];
   await server.api.create(CHANNELS, {
     stream: { name: 'snake' },

@@ -132,7 +132,7 @@ test('several viewers get the same stream, and a viewer that leaves does not dis
   }
 });
 
-test('wrong passphrases, unknown places, second publishers and streams that are not there are refused with a reason', async () => {
+test('wrong passphrases, unknown places, second publishers and missing streams are refused with a reason', async () => {
   const first = encode(srtUrl(ingest, 'default/app/taken'));
   await streamNamed('taken', first);
   const refusals: [string, string, RegExp][] = [

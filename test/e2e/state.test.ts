@@ -133,7 +133,7 @@ test('a start that discards objects made through the API logs it, finishes the r
   expect(await server.api.get('/v1/vhosts')).toEqual(['default', 'third']);
 });
 
-test('a start that forgets and fails, by a port that is taken, has forgotten nothing', async () => {
+test('a start with an occupied port that should discard objects fails without discarding any', async () => {
   const server = await start();
   await createVirtualHost(server, 'second', 'localhost');
   await server.stop();

@@ -121,7 +121,7 @@ function agreedProtocol(port: number): Promise<string | false | null> {
 test.each([
   [true, 'h2'],
   [false, 'http/1.1'],
-])('Modules/HTTP2 %s and ERTMP alike hold on all ports: %s', async (enable, protocol) => {
+])('Modules/HTTP2 %s and Modules/ERTMP apply to all ports: %s', async (enable, protocol) => {
   const folder = mkdtempSync(path.join(tmpdir(), 'millrace-modules-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const { cert, key } = selfSigned(HOST);

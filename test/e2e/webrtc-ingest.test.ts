@@ -335,7 +335,7 @@ test('VP8 passes through to players over WebRTC', async () => {
   await Promise.all([page.page.close(), viewer.page.close()]);
 });
 
-test('simulcast layers arrive as tracks of their own', async () => {
+test('simulcast layers become separate tracks', async () => {
   const page = await browser.open();
   const { location, answer } = await page.whip(url('layers', 'whip'), { audio: false, layers: [1, 2] });
   expect(answer).toMatch(/a=simulcast:recv l0;l1/);
@@ -381,7 +381,7 @@ test('publishing works in JavaScript without the addon, too', async () => {
   }
 });
 
-test('an encoder with a WebRTC stack of its own publishes, and its B-frames are warned about', async () => {
+test('an encoder with its own WebRTC stack publishes, and the log warns of its B-frames', async () => {
   const encoder = await publishWhip({ url: url('encoder', 'whip'), bFrames: 2 });
   try {
     await started('encoder');

@@ -43,7 +43,7 @@ describe.each([
     { name: 'reordering and repetition', path: { reordering: 0.05, duplication: 0.05 }, freezes: 3 },
   ];
 
-  test.each(cases.slice(0, kinds))('$name is made good', async ({ path, freezes }) => {
+  test.each(cases.slice(0, kinds))('$name is repaired', async ({ path, freezes }) => {
     const relay = await LossyRelay.open({ server: server.ports.ice, ...path });
     const page = await browser.open();
     // Of the viewers before, too.
@@ -99,7 +99,7 @@ describe.each([
     }
   });
 
-  test.runIf(kinds > 1)('2 % loss is made good by error correction where nothing is sent again', async () => {
+  test.runIf(kinds > 1)('2 % loss is repaired by error correction alone', async () => {
     const publishers = { webrtc: { ulpfec: true } };
     await server.api.create('/v1/vhosts', [{ name: 'second', host: { names: ['localhost'] } }]);
     await server.api.create(`${apiPath.vhost('second')}/apps`, [{ name: 'fec', type: 'live', providers: { rtmp: {} }, publishers }]);
@@ -128,7 +128,7 @@ describe.each([
     }
   });
 
-  test('the log says which way packets are sent', () => {
+  test('the log names the sending implementation', () => {
     expect(server.log.includes('WebRTC is sent from JavaScript')).toBe(warned);
   });
 });

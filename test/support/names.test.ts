@@ -12,7 +12,7 @@ test('one name for two exports is a problem, for all kinds of exports', () => {
   expect(problems({ 'core/a.ts': 'export async function* read() {}', 'api/b.ts': 'export function read() {}' })).toHaveLength(1);
 });
 
-test('a type and a table of one file, overloads, private names and names handed on are none', () => {
+test('a type and a value of one file, overloads, private names and re-exports are accepted', () => {
   expect(
     problems({
       'core/a.ts': 'export const Kind = {};\nexport type Kind = string;\nexport function of(a: 1): 1;\nexport function of(a: 2): 2;',

@@ -17,7 +17,7 @@ const rule = (streamName: string, interval: number, urgent = false): EventRule =
   make: () => Buffer.from(streamName),
 });
 
-it('sends at its intervals to the streams that are there and meant, until the application ends', () => {
+it('sends at its intervals to each running stream that matches, until the application ends', () => {
   const sent: [string, string, boolean][] = [];
   const stream = (name: string) => ({
     name,

@@ -66,7 +66,7 @@ describe('parseEventRules', () => {
         .repeat(65)}</EventInfo>`,
       'e.xml:1: EventInfo has 65 events, at most 64 can be enabled',
     ],
-  ])('says where %s is wrong', (xml, message) => {
+  ])('reports the place of %s', (xml, message) => {
     const parse = () => parseEventRules(xml, 'e.xml');
     expect(parse).toThrow(ConfigError);
     expect(parse).toThrow(message);

@@ -90,7 +90,7 @@ async function start(file: FakeFile) {
   return { sink, session, closes: () => closes };
 }
 
-it('plays in real time, and again and again without a jump in time', async () => {
+it('plays in real time, and loops without a jump in time', async () => {
   const file = new FakeFile(10);
   const startedAt = performance.now();
   const { sink } = await start(file);
@@ -120,7 +120,7 @@ it('waits while the server has too much to do', async () => {
   await sink.until(() => sink.packets.length > before + 5);
 });
 
-it('is silent after its end, which may come twice and while it waits', async () => {
+it('sends nothing after its end, even when closed twice or during a pause', async () => {
   const { sink, session, closes } = await start(new FakeFile(30));
   await sink.until(() => sink.packets.length > 2);
   session.pause();
@@ -142,7 +142,7 @@ it('tells why it ended', async () => {
   expect(sink.reason).toEqual({ code: 'peer-error', detail: 'the disk is gone' });
 });
 
-it.each([0, 1])('refuses to repeat a file of %i frames for ever', async (count) => {
+it.each([0, 1])('refuses to loop a file of %i frames', async (count) => {
   const { sink } = await start(new FakeFile(count));
   await sink.until(() => sink.reason !== null);
   expect(sink.reason?.detail).toMatch(/too little to play/);

@@ -252,7 +252,7 @@ it('accepts only the named senders, and accepts them without a waiting time', ()
   expect([source.admits('192.0.2.1:1'), source.admits('192.0.2.2:1')]).toEqual([true, false]);
 });
 
-it('opens nothing for garbage, and closes a sender that says nothing useful', async () => {
+it('opens no stream for garbage, and closes a sender without usable packets', async () => {
   const gate = new FakeIngestGate();
   const { port, provider } = await listen(gate, { timeouts: { unpublishedSilence: 200 } });
   const sender = createSocket('udp4');

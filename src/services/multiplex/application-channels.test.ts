@@ -50,7 +50,7 @@ describe('the files of multiplex channels', () => {
     expect(of(app).get('ch')?.definition.sourceStreams[0]?.name).toBe('two');
   });
 
-  it('are not written over where they define another channel', async () => {
+  it('are not overwritten when they define another channel', async () => {
     const { app, of, folder } = await setUp();
     const path = join(folder, 'app', 'a.mux');
     writeFileSync(path, formatMuxFile(ladder('b', 'one')));

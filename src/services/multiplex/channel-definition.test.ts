@@ -106,13 +106,13 @@ describe('the definition of a channel', () => {
     );
   });
 
-  it('passes tracks as they are unless told otherwise, and drops a playlist that plays nothing', () => {
+  it('bypasses the transcoder by default, and drops a playlist without renditions', () => {
     const { outputStream, playlists } = readDefinition(playlist({}));
     expect(outputStream).toEqual({ name: 'ch', bypassTranscoder: true });
     expect(playlists).toEqual([]);
   });
 
-  it('takes a URL of another kind, which never comes, as the reference server does', () => {
+  it('accepts a URL of another scheme, as OvenMediaEngine does, but pulls nothing from it', () => {
     expect(readDefinition(source({ url: 'http://127.0.0.1/x' })).sourceStreams[0]?.url).toBe('http://127.0.0.1/x');
     expect(streamOfUrl('http://127.0.0.1/x')).toBeNull();
     expect(streamOfUrl('stream://default/app')).toBeNull();
@@ -142,7 +142,7 @@ describe('the lists of a channel', () => {
     expect(() => readDefinition(whole(11))).toThrow('playlists/renditions must not have more than 1000 items in all');
   });
 
-  it('are not even read from a file with more tags', () => {
+  it('are refused before parsing when the file has too many tags', () => {
     expect(() => parseMuxFile(`<Multiplex>${'<a/>'.repeat(29_000)}</Multiplex>`, 'ch.mux')).toThrow('The XML has more than 29000 tags');
   });
 });
@@ -241,7 +241,7 @@ describe('the description of a channel', () => {
   const told = (definition: ChannelDefinition, state: 'Playing' | 'Pulling') =>
     multiplexChannelInformation({ definition, state, pullingMessage: 'waits' });
 
-  it('leaves out what says nothing, and sorts tracks by their names in the source', () => {
+  it('leaves out empty lists, and sorts tracks by their names in the source', () => {
     expect(told(readDefinition(playlist({ renditions: [{ name: 'r', video: 'v' }] })), 'Playing')).toEqual({
       outputStream: { name: 'ch', bypassTranscoder: true },
       playlists: [{ name: 'p', fileName: 'p', options: null, renditions: [{ name: 'r', video: 'v' }] }],

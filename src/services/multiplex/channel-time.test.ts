@@ -17,7 +17,7 @@ function setUp(...starts: readonly number[]) {
 }
 
 describe('the time of a channel', () => {
-  it('puts each source where the wall clock of its media time 0 says', () => {
+  it('places each source at the wall-clock time of its media time 0', () => {
     const { sources, offsets } = setUp(1_000_000, 1_000_400, 998_500);
     expect(offsets()).toEqual([0, 0.4 * SECOND, -1.5 * SECOND]);
     expect(sources[1]?.offset(AUDIO)).toBe(0.4 * 44_100);

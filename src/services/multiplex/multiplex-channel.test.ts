@@ -67,7 +67,7 @@ describe('multiplex channels', () => {
     expect(new MultiplexChannel(options).state).toBe('None');
   });
 
-  it('do not begin with a source that others make of them, and take none on the air', async () => {
+  it('do not start with a source that is made of them, and drop such a source later', async () => {
     const { app, of, channel, encoder, lineage, logger } = await setUp();
     const at = (stream: string) => ({ vhost: 'default', app: 'app', stream });
     const high = encoder('high');
@@ -132,7 +132,7 @@ describe('multiplex channels', () => {
     expect(stream('app/ch').tracks.map(({ language }) => language)).toEqual(['', 'de', 'en', '']);
   });
 
-  it('make the output profiles of the application where they do not pass as they are', async () => {
+  it('apply the output profiles of the application when BypassTranscoder is off', async () => {
     const { app, of, encoder, stream } = await setUp();
     const one = encoder('one');
     await one.frame();
@@ -257,7 +257,7 @@ describe('multiplex channels', () => {
     expect(times.every((time, index) => index === 0 || time > (times[index - 1] ?? time))).toBe(true);
   });
 
-  it('let nothing go back in time when the clock of a source does', async () => {
+  it('keep timestamps increasing when the clock of a source jumps back', async () => {
     const { app, of, channel, encoder, stream, clock } = await setUp();
     const [one, two] = [encoder('one'), encoder('two')];
     await one.run(1, [two]);
@@ -282,7 +282,7 @@ describe('multiplex channels', () => {
     clock.advance(0);
   });
 
-  it('say which source they cannot take, and why in the log', async () => {
+  it('name a source that they cannot pull, and log the reason', async () => {
     const { app, of, channel, encoder, logger } = await setUp();
     await encoder('one').frame();
     const other = {
@@ -374,7 +374,7 @@ describe('multiplex channels', () => {
     expect([named(stream('app/ch')), stream('app/ch').playlists]).toEqual([['0 v', '2 sound'], ['p: r,mute']]);
   });
 
-  it('are no viewers of their sources, and need packets as soon as their own viewers do', async () => {
+  it('do not count as viewers of their sources, and pass the demand of their own viewers on', async () => {
     const { app, of, encoder, stream } = await setUp();
     const one = encoder('one');
     await one.frame();
@@ -394,7 +394,7 @@ describe('multiplex channels', () => {
     expect(one.watched).toBe(before + 1);
   });
 
-  it('end when nothing comes for PacketSilenceTimeoutMs, and begin again with the next packet', async () => {
+  it('end after PacketSilenceTimeoutMs without packets, and restart with the next packet', async () => {
     const { app, of, channel, encoder } = await setUp({ providers: { packetSilenceTimeoutMs: 50 } });
     const one = encoder('one');
     await one.frame();

@@ -175,7 +175,7 @@ describe('packets held for edges', () => {
     expect(packets.length).toBeLessThan(2 * (30 + 48));
   });
 
-  test('has the sound of a segment that came before its first frame, behind that', () => {
+  test('include audio of a segment that arrived before its first frame, after that frame', () => {
     const backlog = new MarkBacklog();
     const [picture] = media(1);
     const at = (seconds: number): Packet => ({ ...picture!, pts: seconds * 90_000, dts: seconds * 90_000 });
@@ -188,7 +188,7 @@ describe('packets held for edges', () => {
     expect(backlog.packets.map(({ packet }) => packet.pts)).toEqual([90_000, 47_600, 95_300, 95_600, 180_000, 143_300, 143_600]);
   });
 
-  test('is nothing before the first mark, nor after more than may be held', () => {
+  test('are empty before the first mark, and after their limit was exceeded', () => {
     const backlog = new MarkBacklog();
     for (const packet of media(1)) backlog.push(packet);
     expect(backlog.packets).toEqual([]);

@@ -9,7 +9,7 @@ import { RefusalLog } from '../../util/refusal-log.ts';
 setUpOrigin();
 
 describe('limits', () => {
-  test('an edge that does not read loses packets, then the connection; others lose nothing', async () => {
+  test('an edge that does not read loses packets, then its connection; other edges lose nothing', async () => {
     await listen();
     const { stream, served } = serve();
     const { sink } = await pull();
@@ -105,7 +105,7 @@ describe('limits', () => {
     await pull();
   });
 
-  test('stopping tells edges and frees the port; twice is once', async () => {
+  test('a stop ends the streams of edges, and can be repeated', async () => {
     await listen();
     serve();
     const { sink } = await pull();

@@ -63,7 +63,7 @@ describe('events', () => {
     expect(sink.packets[0]).toMatchObject({ trackId: 4, pts: 45_000, data: Buffer.from('ID3 of the source') });
   });
 
-  test('go to no edge that has not said that it takes them', async () => {
+  test('are not sent to an edge that does not support them', async () => {
     await listen();
     const { served } = serve();
     const edge = new RawEdge();
@@ -242,7 +242,7 @@ describe('requests', () => {
     expect(edge.texts).toEqual(['{"id":9,"application":"Dance","code":404,"message":"Unknown application"}']);
   });
 
-  test('a stream that has not started is waited for, but not for ever', async () => {
+  test('a stream that has not started is awaited for a limited time', async () => {
     await listen({ startWait: 50 });
     const stream = new LiveStream(7, 'live');
     const served = origin.publisher.attach(stream);
@@ -332,7 +332,7 @@ test('packets of types that are not known are passed over, whole and in pieces',
   expect(await edge.answer(2)).toMatchObject({ id: 5, code: 200 });
 });
 
-test('looks for a stream that is not there, and serves it when it has come', async () => {
+test('looks up a missing stream, and serves it when it starts', async () => {
   const wanted: object[] = [];
   const find = (target: { stream: string }): Promise<boolean> | null => {
     wanted.push(target);

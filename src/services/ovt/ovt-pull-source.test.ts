@@ -189,7 +189,7 @@ describe('OvtPullSource', () => {
     ]);
   });
 
-  test('packets that cannot be used are counted and told once', async () => {
+  test('unusable packets are counted and logged once', async () => {
     const origin = await serve();
     const { sink, session, logger } = await open(origin);
     origin.sendMedia({ trackId: 7, format: 1, data: Buffer.alloc(5) });
@@ -226,7 +226,7 @@ describe('OvtPullSource', () => {
     await origin.until(({ ended }) => ended === 1);
   });
 
-  test('an origin that does not answer is given up', async () => {
+  test('an origin that does not answer fails the attempt in time', async () => {
     const origin = await serve(() => null);
     await expect(open(origin, 100)).rejects.toThrow('did not answer in time');
     await origin.until(({ ended }) => ended === 1);

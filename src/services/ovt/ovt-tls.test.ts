@@ -64,7 +64,7 @@ test.each([
   await expect.poll(() => publisher.connections).toBe(0);
 });
 
-test('a port with TLS refuses who speaks without, and has room for others', async () => {
+test('a port with TLS refuses a plain connection, and serves other edges during a silent handshake', async () => {
   const { port, logger, publisher } = await origin();
   await expect(pull(`ovt://localhost:${port}/app/live`)).rejects.toThrow();
   await expect.poll(() => logger.lines.map(({ message }) => message)).toContain('OVT connection closed in the TLS handshake');

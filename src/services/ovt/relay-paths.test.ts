@@ -117,7 +117,7 @@ describe('streams between servers', () => {
     await expect(first?.pull()).rejects.toThrow(/it comes from the server that asks for it$/);
   });
 
-  test('two that have lost their sources do not take the stream from each other', async () => {
+  test('two servers that lost their sources do not pull the stream from each other', async () => {
     const [first, second] = await ring(2);
     first?.serve();
     second?.serve();
@@ -135,7 +135,7 @@ describe('streams between servers', () => {
     await expect(made[0]?.pull(undefined, { ...ADDRESS, stream: 'copy' })).resolves.toBeDefined();
   });
 
-  test('a way back is open again when the way there is closed', async () => {
+  test('a pull in the opposite direction is possible after the first pull has closed', async () => {
     const [first, second] = await ring(2);
     first?.serve();
     second?.serve();

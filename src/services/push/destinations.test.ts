@@ -211,7 +211,7 @@ describe('RTMP', () => {
     expect(tags).toEqual(['0@0', '1@0', '0@1000', '1@1000', '1@1000']);
   });
 
-  test('sends H.265 and Opus to a receiver that says it takes them', async () => {
+  test('sends H.265 and Opus to a receiver that announces support for them', async () => {
     const { gate, url } = await provider();
     const opus = audioTrack({ codec: 'OPUS', config: null });
     const attempt = new Attempt({ url }, [HEVC, opus]);
@@ -240,11 +240,11 @@ describe('RTMP', () => {
     ['rtmp://127.0.0.1/app', '', /streamKey is missing/],
     ['rtmp://127.0.0.1', 'key', /<application>/],
     ['rtmp://127.0.0.1:99999/app', 'key', /<application>/],
-  ])('does not even try %s', (url, streamKey, message) => {
+  ])('refuses at once %s', (url, streamKey, message) => {
     expect(() => new Attempt({ url, streamKey })).toThrow(message);
   });
 
-  test('says what became of a name that is taken', async () => {
+  test('reports a duplicate stream name', async () => {
     const { gate, url } = await provider();
     gate.refusal = 'duplicate-name';
     expect(await new Attempt({ url }).failed.promise).toMatchObject({ code: expect.stringMatching(/refused|lost/) });
@@ -259,14 +259,14 @@ describe('RTMP', () => {
 });
 
 describe('a receiver that', () => {
-  test('is not there', async () => {
+  test('does not listen', async () => {
     const port = await listen(() => undefined);
     for (const cleanup of cleanups.splice(0)) await cleanup();
     const failure = await new Attempt({ url: `rtmp://127.0.0.1:${port}/live` }).failed.promise;
     expect(failure).toMatchObject({ code: 'unreachable', message: expect.stringMatching(/ECONNREFUSED/) });
   });
 
-  test('says nothing', async () => {
+  test('does not answer', async () => {
     const port = await listen(() => undefined);
     const failure = await new Attempt({ url: `rtmp://127.0.0.1:${port}/live` }, [VIDEO], { connection: 100, send: 2000 }).failed.promise;
     expect(failure).toMatchObject({ code: 'timeout', message: 'the receiver took no stream within 100 ms' });
@@ -316,7 +316,7 @@ describe('a receiver that', () => {
     expect(await attempt.failed.promise).toMatchObject({ code: 'stalled', message: 'the receiver read nothing for 300 ms' });
   });
 
-  test('is slow, gets everything, and says when it can take more', async () => {
+  test('reads slowly gets every packet, and the destination reports when it can send more', async () => {
     let socketOfReceiver: net.Socket | null = null;
     const { url, heard } = await scripted(accept, (socket) => {
       socket.pause();
@@ -331,7 +331,7 @@ describe('a receiver that', () => {
     await expect.poll(() => heard()?.messages.filter(({ typeId }) => typeId === MessageType.VIDEO).length).toBe(31);
   });
 
-  test('is closed twice, is gone once', async () => {
+  test('is connected to a destination closed twice sees one end', async () => {
     const { gate, url } = await provider();
     const attempt = new Attempt({ url });
     await attempt.opened.promise;
@@ -348,7 +348,7 @@ describe('MPEG-TS', () => {
     ['srt', 'srt://127.0.0.1:1?latency=fast', /latency of the URL/],
     ['srt', 'srt://127.0.0.1:1?passphrase=short', /PASSPHRASE has 5 bytes/],
     ['srt', 'srt://127.0.0.1:1?pbkeylen=7', /pbkeylen/],
-  ] as const)('%s: does not even try %s', (protocol, url, message) => {
+  ] as const)('%s: refuses at once %s', (protocol, url, message) => {
     expect(() => new Attempt({ protocol, url })).toThrow(message);
   });
 
@@ -410,7 +410,7 @@ describe('MPEG-TS', () => {
     expect((await attempt.failed.promise).message).toMatch(/300 ms/);
   });
 
-  test('closing while it connects leaves nothing behind', async () => {
+  test('can be closed while it connects', async () => {
     for (const url of ['udp://localhost:5000', 'tcp://127.0.0.1:9', 'srt://localhost:9']) {
       const attempt = new Attempt({ protocol: url.startsWith('srt') ? 'srt' : 'mpegts', url });
       await attempt.destination.close();

@@ -110,7 +110,7 @@ test('a pushed stream needs low latency from the moment on that a task takes it'
   expect(attached.urgency).toBe(Urgency.NONE);
 });
 
-test('a bug in one task is no trouble of the others', async () => {
+test('an internal fault in one task leaves the others running', async () => {
   await publisher.startPush(OWNER, wish('bad'));
   await publisher.startPush(OWNER, wish('good'));
   const attached = publisher.attach(new FakeStream(), SETTINGS);
@@ -157,7 +157,7 @@ test('an application refuses tasks beyond its limit', async () => {
   await expect(publisher.startPush(OWNER, wish('more'))).rejects.toMatchObject({ code: 'too-many' });
 });
 
-test('a disk that refuses leaves everything as it was', async () => {
+test('a disk error refuses a start and a stop, and changes no task', async () => {
   await publisher.startPush(OWNER, wish('there'));
   rmSync(join(folder, 'pushes'), { recursive: true });
   writeFileSync(join(folder, 'pushes'), '');

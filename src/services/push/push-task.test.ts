@@ -202,7 +202,7 @@ describe('a push task', () => {
     }
   });
 
-  test('a stream key that is too short to be known everywhere is left out of what its own receiver says', () => {
+  test('hides a short stream key in the messages of its own receiver', () => {
     const push = task({ streamKey: 'abcd' });
     push.begin(stream, TIMEOUTS);
     push.setTracks([VIDEO, AUDIO]);
@@ -254,7 +254,7 @@ describe('a push task', () => {
     expect(receivers).toHaveLength(2);
   });
 
-  test('says why no track fits, and connects when one does', () => {
+  test('gives the reason when no track fits, and connects when one does', () => {
     const push = task({ variantNames: ['low'] });
     push.begin(stream, TIMEOUTS);
     push.setTracks([VIDEO]);

@@ -266,7 +266,7 @@ describe('paths', () => {
 });
 
 describe('tasks', () => {
-  it('have ids of their own in each application, and there is an end to them', async () => {
+  it('have separate ids in each application, and a limited number', async () => {
     await bench.record('a');
     await expect(bench.record('a')).rejects.toMatchObject({ code: 'duplicate' });
     await bench.publisher.startRecord({ ...bench.owner, app: 'other' }, wish('a'));

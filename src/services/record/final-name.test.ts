@@ -55,7 +55,7 @@ it('numbers go before the extension', () => {
 });
 
 describe('giveName', () => {
-  it('cuts names that no file system takes, and numbers them all the same', async () => {
+  it('shortens names that are too long for the file system, and numbers them too', async () => {
     const target = join(folder, 'deep', `${'ж'.repeat(200)}.mp4`);
     const paths = [await giveName(make('one'), target, anywhere), await giveName(make('two'), target, anywhere)];
     expect(paths.map((path) => basename(path))).toEqual([`${'ж'.repeat(125)}.mp4`, `${'ж'.repeat(124)}_1.mp4`]);
@@ -63,7 +63,7 @@ describe('giveName', () => {
     expect(readdirSync(folder)).toEqual(['deep']);
   });
 
-  it('goes beside a link that leads nowhere', async () => {
+  it('uses another name beside a dangling link', async () => {
     symlinkSync(join(folder, 'nowhere'), join(folder, 'x.ts'));
     expect(await giveName(make('one'), join(folder, 'x.ts'), anywhere)).toBe(join(folder, 'x_1.ts'));
   });

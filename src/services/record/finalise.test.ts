@@ -25,7 +25,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-test('a file finished in a thread of its own is the same', async () => {
+test('a file finalised in the thread equals one finalised in place', async () => {
   const [here, there] = [join(folder, 'here'), join(folder, 'there')];
   for (const path of [here, there]) copyFileSync(recorded, path);
   expect(await finalise(there, 0)).toEqual(await finalise(here));

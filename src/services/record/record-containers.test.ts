@@ -55,7 +55,7 @@ describe('a container', () => {
     ['ts', 'VP8'],
     ['ts', 'VP9'],
     ['ts', 'AV1'],
-  ])('%s refuses %s, alone and beside audio, and says so', async (extension, codec) => {
+  ])('%s refuses %s with a reason, alone and with audio', async (extension, codec) => {
     const { tracks } = mediaOf(codec);
     const { tracks: sound } = mediaOf('AAC');
     const reason = `${extension.toUpperCase()} cannot hold Video_0 (${codec})`;

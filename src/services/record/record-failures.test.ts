@@ -117,7 +117,7 @@ describe('a bug in one recording', () => {
     expect(bench.files().sort()).toEqual(['bad_0.mp4', 'good_0.mp4']);
   });
 
-  it.each(['mp4', 'ts'])('ends that one only, and tells why (%s)', async (extension) => {
+  it.each(['mp4', 'ts'])('ends only that recording, and logs the reason (%s)', async (extension) => {
     const [main] = sample.tracks.filter(({ type }) => type === 'video');
     if (main?.type !== 'video') throw new Error('no video');
     const unsupported = { ...main, id: 5, variantName: 'strange' };

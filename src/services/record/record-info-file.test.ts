@@ -62,7 +62,7 @@ test('arbitrary texts are read back unchanged', async () => {
   );
 });
 
-test('a file that is none of these is kept under another name', async () => {
+test('an invalid file is kept under another name', async () => {
   writeFileSync(path, '<files><file>');
   await new RecordInfoFiles().append(path, FILE);
   expect(files()).toHaveLength(1);

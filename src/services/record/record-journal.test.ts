@@ -206,7 +206,7 @@ it('keeps the note of a file until the file is counted and listed, even on a ful
   expect(readFileSync(note.infoPath, 'utf8')).toContain('file.ts');
 });
 
-it('finishes in the running server, once there is room, what found none', async () => {
+it('renames a file in the running server when the full disk has room again', async () => {
   const notes = new Notes();
   await notes.load();
   const journal = new RecordJournal(notes, new RecordInfoFiles(), logger, 5);
@@ -245,7 +245,7 @@ it('finishes in the running server, once there is room, what found none', async 
   await journal.close();
 });
 
-it('finalises in the running server, once there is room, what stayed fragmented, and nothing after its end', async () => {
+it('finalises a fragmented file in the running server when the disk has room again, and not after a close', async () => {
   const notes = new Notes();
   await notes.load();
   const journal = new RecordJournal(notes, new RecordInfoFiles(), logger, 5);
@@ -271,7 +271,7 @@ it('finalises in the running server, once there is room, what stayed fragmented,
   expect(readdirSync(join(folder, 'notes'))).toEqual(['l.json']);
 });
 
-it('does not follow a link out of the root that came with a crash', async () => {
+it('does not follow a link out of the root during recovery', async () => {
   const { journal } = await start();
   const note = noteOf({ root, temporary: join(root, 'sub/tmp_x'), filePath: join(root, 'sub/file.ts') });
   mkdirSync(dirname(note.temporary));

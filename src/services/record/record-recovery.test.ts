@@ -56,7 +56,7 @@ describe('after a kill', () => {
     await dead.stopRecord(bench.owner, 'old');
   });
 
-  it.each(['mp4', 'ts'])('figures and numbers go on as if nothing had happened (%s)', async (extension) => {
+  it.each(['mp4', 'ts'])('totals and sequence numbers continue without a gap (%s)', async (extension) => {
     await bench.record('n', { interval: 2000, filePath: `/n_\${Sequence}.${extension}` });
     const { attached } = bench.stream(sample.tracks);
     bench.send(attached, sample.packets);

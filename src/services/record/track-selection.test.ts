@@ -23,7 +23,7 @@ describe('tracks of a recording', () => {
     expect([selected.recorded.map(({ id }) => id), selected.left, selected.missing]).toEqual([ids, left, '']);
   });
 
-  test('that are not there are named, and the others recorded', () => {
+  test('that are missing are named, and the others are recorded', () => {
     const wanted = { trackIds: [1, 77], variantNames: ['a', 'nope'] };
     const { recorded, missing } = recordedTracks(wanted, 'ts', [H264, AAC]);
     expect([recorded, missing]).toEqual([[H264, AAC], 'nope, id 77']);

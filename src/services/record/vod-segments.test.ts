@@ -43,14 +43,14 @@ test.each([
       Buffer.from(`00000001${Buffer.from('moov').toString('hex')}ffffffffffffffff`, 'hex'),
     ]),
   ],
-])('%s is no recording in MP4', async (_what, bytes) => {
+])('%s is refused as an MP4 recording', async (_what, bytes) => {
   await expect(laidOut('mp4', bytes)).rejects.toThrow(ProtocolError);
 });
 
 test.each([
   ['text', Buffer.alloc(188, 'x')],
   ['a packet out of step', Buffer.concat([Buffer.alloc(188, 0x47), Buffer.alloc(188)])],
-])('%s is no recording in MPEG-TS', async (_what, bytes) => {
+])('%s is refused as an MPEG-TS recording', async (_what, bytes) => {
   await expect(laidOut('ts', bytes)).rejects.toThrow(ProtocolError);
 });
 

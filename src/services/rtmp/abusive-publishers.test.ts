@@ -219,7 +219,7 @@ describe('one abusive peer', () => {
     expect((await logger.line('RTMP connection closed')).fields).toMatchObject({ detail: 'no publish within 1500 ms' });
   });
 
-  test('that publishes again and again without media is closed at the deadline', async () => {
+  test('that publishes repeatedly without media is disconnected at the deadline', async () => {
     const { port, logger } = await start({ timeouts: { publish: 1500 } });
     const publisher = await RtmpPublisher.publish(port);
     const again = setInterval(() => {
@@ -368,7 +368,7 @@ async function resourcesBeyond(before: Record<string, number>): Promise<string[]
   }
 }
 
-test('500 abusive connections beside a good one cost nothing that stays', async () => {
+test('500 abusive connections leave no resources behind, and do not disturb a publisher', async () => {
   const before = openResources();
   const { port, logger, provider, gate } = await start({ timeouts: { handshake: 2000, unpublishedSilence: 2000, publish: 5000 } });
   const good = await RtmpPublisher.publish(port, { key: 'good' });

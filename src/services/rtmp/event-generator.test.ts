@@ -19,7 +19,7 @@ describe('triggers', () => {
     expect(triggerValue(trigger, CLICK)).toBe(value);
   });
 
-  it('look behind @setDataFrame', () => {
+  it('look inside @setDataFrame', () => {
     const message = { name: '@setDataFrame', args: ['onTextData', AmfObject.of({ text: 'hello' })] };
     expect(triggerValue('AMFDataMessage.onTextData.text', message)).toBe('hello');
   });

@@ -115,7 +115,7 @@ describe('PublishFeed', () => {
     expect(feed.started).toBe(true);
   });
 
-  test('metadata of a running stream changes nothing, nor does an announced track that never came', () => {
+  test('metadata of a running stream does not change its tracks', () => {
     const { feed, stream, describe: announce, video } = feeding();
     announce({ videocodecid: 7, audiocodecid: 10 });
     video(0, AVC_CONFIG);

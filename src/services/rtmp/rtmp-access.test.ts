@@ -36,7 +36,7 @@ async function ask(port: number, { tcUrl = `rtmp://media.example/app`, key = 'li
   return publisher;
 }
 
-test('a publisher is judged by its whole URL, with our port where it named none', async () => {
+test('a publisher is judged by its whole URL, completed by the port of the server', async () => {
   const stay = new FakeLease();
   const access = new FakeGatekeeper(() => stay);
   const { gate, port } = await start(access);

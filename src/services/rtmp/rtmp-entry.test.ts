@@ -129,7 +129,7 @@ describe('a single address', () => {
     await silent(port, '127.0.0.1', 'nonsense').closed;
   });
 
-  test('that has its share and says nothing is closed as well', async () => {
+  test('beyond its share is closed, even when it sends nothing', async () => {
     const { port } = await start({ perAddress: 1 });
     await publish(port, { key: 'own' });
     await silent(port).closed;
@@ -167,7 +167,7 @@ describe('behind a proxy', () => {
   const proxies = new TrustedProxies(['127.0.0.1']);
   const header = (client: string): Buffer => Buffer.from(`PROXY TCP4 ${client} 127.0.0.1 5000 1935\r\n`);
 
-  test('a publisher is where the PROXY header says, in the log, in its stream and for its share', async () => {
+  test('the address of a publisher is taken from the PROXY header, in the log, in its stream and for its share', async () => {
     const { port, gate, logger } = await start({ perAddress: 1, proxies, proxyProtocol: true });
     await publish(port, { prelude: header('192.0.2.7') });
     expect(gate.streams[0]?.request.sourceUrl).toBe('TCP://192.0.2.7:5000');

@@ -111,7 +111,7 @@ function skew(camera: Camera): number {
   return camera.times('audio').at(-1)! - camera.times('video').at(-1)!;
 }
 
-it('waits for a datagram that is missing a fifth of a second, each on its own', () => {
+it('waits a fifth of a second for each missing datagram', () => {
   const camera = new Camera({ ignoreSenderReports: true, ordered: false });
   camera.run([AUDIO], 0, 100);
   camera.lose(AUDIO);
@@ -232,7 +232,7 @@ describe('a camera whose sources restart in mid-session', () => {
     expect(camera.steps('video')).toEqual([...Array(9).fill(FRAME_MS), ...steps]);
   });
 
-  it('goes back far in steps that no stream takes for a jump', () => {
+  it('moves far back in steps that no stream treats as a jump', () => {
     const camera = synchronised();
     // The frame takes 800 ms longer to arrive than earlier frames.
     camera.run([AUDIO], 200, 1000);
@@ -256,7 +256,7 @@ describe('a camera whose sources restart in mid-session', () => {
     expect(skew(camera)).toBeCloseTo(0, 1);
   });
 
-  it('stays where it arrived when its report is of another wall clock than that of the track beside it', () => {
+  it('stays at its arrival time when its report uses another wall clock than the other track', () => {
     const camera = synchronised();
     const video = { ...OTHER_VIDEO, wall: NTP + 60 };
     camera.report(AUDIO, 180);
@@ -325,7 +325,7 @@ describe('a camera whose sources restart in mid-session', () => {
     expect(skew(camera)).toBeCloseTo(0, 1);
   });
 
-  it('waits no longer than for one source when they keep changing', () => {
+  it('waits for changing sources no longer than for one source', () => {
     const camera = new Camera({ ignoreSenderReports: false });
     for (let at = 0; at <= 5000; at += 500) {
       camera.send({ ...VIDEO, ssrc: 100 + at }, at);
@@ -344,7 +344,7 @@ describe('a camera whose sources restart in mid-session', () => {
     expect(camera.steps('video')).toEqual([...Array(4).fill(FRAME_MS), 40, ...Array(3).fill(FRAME_MS)]);
   });
 
-  it('has not left while one of its sources is there', () => {
+  it('ends only after all of its sources have left', () => {
     const camera = new Camera({ ignoreSenderReports: true });
     camera.run([VIDEO, AUDIO], 0, 40);
     camera.goodbye(VIDEO);

@@ -56,7 +56,7 @@ describe('RtspPullSource', () => {
     await expect(open(server.url('/cam'))).rejects.toThrow(`${method} was answered with ${status} ${reason}`);
   });
 
-  it('follows redirects, and gives up when they go on for ever', async () => {
+  it('follows five redirects, and fails beyond that', async () => {
     const target = await serve();
     const first = await serve({ statuses: { DESCRIBE: '302 Moved' }, location: target.url('/cam') });
     await open(first.url('/old'));
@@ -95,7 +95,7 @@ describe('RtspPullSource', () => {
     expect(sink.reason).toEqual({ code: 'peer-error', detail: 'internal error' });
   });
 
-  it('refuses ports that do not exist, and does without the one behind the last', async () => {
+  it('refuses an invalid port, and works without the RTCP port after port 65535', async () => {
     const beyond = await serve({ datagramsOnly: true, serverPort: '6000-70000' });
     await expect(open(beyond.url('/cam'))).rejects.toThrow(/port beyond 65535/);
     const clock = new ManualClock();
@@ -113,7 +113,7 @@ describe('RtspPullSource', () => {
     ['TEARDOWN', 'TEARDOWN rtsp://h/cam RTSP/1.0\r\nCSeq: 9\r\n\r\n'],
     ['a goodbye', '$\x01\0\x08\x81\xcb\0\x01\0\0\0\x01'],
     ['garbage', 'HTTP/1.1 400 Bad Request\r\n\r\n'],
-  ])('is not open when %s comes together with the answer to PLAY', async (_what, afterPlay) => {
+  ])('fails to open when %s arrives together with the answer to PLAY', async (_what, afterPlay) => {
     const server = await serve({ afterPlay });
     await expect(open(server.url('/cam'))).rejects.toThrow(/ended the session as soon as it played/);
   });
@@ -344,7 +344,7 @@ describe('a hostile server', () => {
     rtpInfo: header,
   });
 
-  it('ends its own session at most, and leaves nothing behind', async () => {
+  it('may end its own session only, and leaves no sockets open', async () => {
     const ports = (): number => process.getActiveResourcesInfo().filter((name) => name === 'UDPWrap').length;
     const known = ports();
     let played = 0;

@@ -5,7 +5,7 @@ import { FakeStation, MIDNIGHT, schedule } from '../../../test/fakes/fake-statio
 const FILES = { a: 10, b: 20, c: 5, long: 600, '@cam': 0 };
 
 describe('failing items', () => {
-  test('a missing file is replaced by the fallback program on time, with a line, and is back as soon as it is there', async () => {
+  test('a missing file is replaced by the fallback program on time with a log line, and plays as soon as it exists', async () => {
     const station = new FakeStation({ a: 10, c: 5 });
     await station.start(schedule([{ items: ['a', { url: 'b', duration: 20_000 }] }], ['c']));
     await station.until(20);
@@ -135,7 +135,7 @@ describe('failing items', () => {
     }
   });
 
-  test('a file that can be measured and not be played disturbs the fallback program no more than for a moment', async () => {
+  test('a file with a length that cannot be played interrupts the fallback program for a moment at most', async () => {
     const station = new FakeStation({ b: 60, c: 5 });
     station.media.set('file://b', { length: 60_000, breaksAt: 0 });
     await station.start(schedule([{ items: ['b'] }], ['c']));
@@ -208,7 +208,7 @@ describe('failing items', () => {
     expect(station.aired).toEqual([expect.stringMatching(/^late\+2[4-6]/)]);
   });
 
-  test('a fallback program that fails once, as on a busy machine, is on a second later beside what takes long to open', async () => {
+  test('a fallback program that fails once is retried a second later while a slow item opens', async () => {
     const station = new FakeStation({ c: 10 });
     station.media.set('file://broken', { length: 60_000, opens: 60_000 });
     station.media.get('file://c')!.missing = true;

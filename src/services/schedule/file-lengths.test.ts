@@ -91,7 +91,7 @@ test('a learnt length is valid while the file is unchanged', async () => {
   expect(await lengths.look(film)).toBe(1234.5);
 });
 
-test('no more than two are measured at once', async () => {
+test('at most two files are measured at once', async () => {
   let running = 0;
   let most = 0;
   says = async () => {

@@ -85,7 +85,7 @@ describe('the position of a moment', () => {
     expect(at(short, 15_000 * 7 + 12_000)).toBe('0/1@115000+5000');
   });
 
-  test('a file that cannot be measured takes the duration that it was given, no end without one, and no time where others follow it', () => {
+  test('a file of unknown length takes its configured duration, has no end without one, and no time before other items', () => {
     const given = timeline({ items: [{ url: 'file://missing.mp4', duration: 5000 }, 'file://ten.mp4'] });
     expect([at(given, 4999), at(given, 5000)]).toEqual(['0/0@0+5000', '0/1@5000+10000']);
     expect(at(timeline({ items: ['file://ten.mp4', 'file://missing.mp4'] }), HOUR)).toBe('0/1@10000+null');
@@ -93,7 +93,7 @@ describe('the position of a moment', () => {
     expect([at(skipped, 0), at(skipped, 9999), at(skipped, 10_000)]).toEqual(['0/1@0+10000', '0/1@0+10000', '0/1@10000+10000']);
   });
 
-  test('where nothing can be played the first item is tried, now', () => {
+  test('a program without a playable item tries the first one', () => {
     expect(at(timeline({ items: [{ url: 'file://missing.mp4', fallbackOnErr: false }] }), 7777)).toBe('0/0@7777+null');
   });
 

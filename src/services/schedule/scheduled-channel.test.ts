@@ -15,7 +15,7 @@ describe('the running item', () => {
     expect(station.lines('warn')).toEqual([]);
   });
 
-  test('is joined where it would be by now, and at its beginning when it is there for less than a second', async () => {
+  test('is joined at its scheduled position, and at its start within the first second', async () => {
     for (const [start, expected] of [
       [47, ['b+7 47-60', 'a 60-']],
       [60.6, ['a 60.6-70', 'b 70-']],
@@ -55,7 +55,7 @@ describe('the running item', () => {
     expect(station.lines('warn')).toEqual([]);
   });
 
-  test('before the first program the fallback program plays; without one nothing does, and the next program is on time', async () => {
+  test('the fallback program plays before the first program; without it the channel waits for the first program', async () => {
     const station = new FakeStation(FILES);
     await station.start(schedule([{ at: 12, items: ['a'] }], ['c']));
     await station.until(15);
@@ -120,7 +120,7 @@ describe('a file whose length turns out otherwise', () => {
     expect(station.aired).toEqual(['a 0-6', 'b 6-26', 'a 26-32', 'b 32-']);
   });
 
-  test('is none where the wall clock was set back while it played', async () => {
+  test('is not affected when the wall clock is set back while it plays', async () => {
     const station = new FakeStation(FILES);
     await station.start(schedule([{ items: ['a', 'b'] }]));
     station.media.set('file://a', { length: 10_000, hurries: 3000 });
@@ -213,7 +213,7 @@ describe('a change of the schedule', () => {
     expect(station.aired).toEqual(['long 0-29', 'a 29-']);
   });
 
-  test('changes that come at once end in the last one', async () => {
+  test('several simultaneous changes end with the last one', async () => {
     const station = new FakeStation(FILES);
     await station.start(schedule([{ items: ['a'] }]));
     await station.until(5);
@@ -236,7 +236,7 @@ describe('a change of the schedule', () => {
     expect(station.aired).toEqual(['a 0-5', 'long+5 5-']);
   });
 
-  test('many changes in the middle of boundaries interrupt nothing that is the same in them, and open nothing twice', async () => {
+  test('many changes near item boundaries do not interrupt unchanged items, and open each item once', async () => {
     const station = new FakeStation(FILES);
     const items = ['a', 'c', 'b'];
     const change = (turn: number) => schedule([{ items }, { at: 1000 + turn, items: ['c'] }], turn % 2 === 0 ? ['c'] : ['a']);
@@ -321,7 +321,7 @@ test('logs each program that starts, even without a name', async () => {
   ]);
 });
 
-test('tells which item is on air, and how far it is', async () => {
+test('reports the running item and its position', async () => {
   const station = new FakeStation(FILES);
   await station.start(schedule([{ items: [{ url: 'b', start: 3000 }, '@cam'] }, { at: 60, repeat: false, items: ['a'] }], ['long']), 4);
   const onAir = () => {

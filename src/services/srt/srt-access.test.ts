@@ -213,7 +213,7 @@ describe('data of a caller before its verdict', () => {
 
   const settled = (): Promise<void> => new Promise(setImmediate);
 
-  test('comes to its session in order, behind the opening', async () => {
+  test('reaches its session in order, after the opening', async () => {
     const inner = recording();
     const { access, answer, session } = waiting(() => inner);
     for (const first of [1, 2]) session.onData(Uint8Array.of(first));

@@ -183,7 +183,7 @@ describe('data of encoders', () => {
     expect(stream.closeReason).toBeNull();
   });
 
-  test('that never make a track are given up, saying so', async () => {
+  test('without a usable track ends the connection with that reason', async () => {
     const { gate, port } = await listen({ timeouts: { firstTrack: 200 } });
     const encoder = await call(port, 'default/app/live');
     encoder.send(new Uint8Array(1316).fill(0xaa));
@@ -211,7 +211,7 @@ describe('admission of callers', () => {
     expect(line.fields['detail']).toContain(refusal);
   });
 
-  test('without a stream id the port says where to, and an unmapped port refuses', async () => {
+  test('a caller without a stream id gets the stream of its port, and is refused at an unmapped port', async () => {
     const first = await listen();
     await expect(call(first.port, '')).rejects.toMatchObject({ code: RejectionCode.BAD_REQUEST });
     await expect(call(first.port, 'nonsense\u0085?key=secret')).rejects.toMatchObject({ code: RejectionCode.BAD_REQUEST });
@@ -302,7 +302,7 @@ describe('admission of callers', () => {
 });
 
 describe('the end', () => {
-  test('a stream the core no longer wants takes its connection along', async () => {
+  test('the connection closes when the core ends its stream', async () => {
     const { gate, port } = await listen();
     const encoder = await call(port, 'default/app/live');
     (await gate.stream()).request.onClose({ code: 'deleted', detail: 'by the test' });

@@ -71,7 +71,7 @@ describe('thumbnails', () => {
     });
   });
 
-  it.each(['thumb.gif', 'thumb', 'thumb.jpg.jpg', 'xthumb.jpg', 'llhls.m3u8'])('are not %s', (file) => {
+  it.each(['thumb.gif', 'thumb', 'thumb.jpg.jpg', 'xthumb.jpg', 'llhls.m3u8'])('are not served for the file name %s', (file) => {
     expect(setUp().delivery.request(file)).toBeNull();
   });
 

@@ -113,7 +113,7 @@ test.each(['203.0.113.9', '127.0.0.1'])('peers get the public address %s that th
   expect(warned).toEqual(outside === '127.0.0.1' ? [expect.stringMatching(/gets loopback addresses only/)] : []);
 });
 
-test('without a STUN server what needs its answer is left out, and the log says so', async () => {
+test('without a STUN server candidates with the public address are left out, and the log names them', async () => {
   const [star = 0, named = 0] = await freePorts(2);
   const path = await start('', `<IceCandidate>*:${star}/udp</IceCandidate><IceCandidate>\${PublicIP}:${named}/udp</IceCandidate>`);
   const both = [await told(path, 'a'), await told(path, 'b')];

@@ -35,7 +35,7 @@ test('a server on all of IPv6 opens the relay there, too', () => {
   expect(readRelayAddresses(['192.0.2.1:80'], ['::'], '*:443').listen).toEqual(places('::'));
 });
 
-test('TcpRelayBind says where to listen instead', () => {
+test('TcpRelayBind replaces the address to listen on', () => {
   expect(readRelayAddresses(['relay.example.com:443'], ['*'], '127.0.0.1:3478')).toEqual({
     listen: [{ host: '127.0.0.1', port: 3478 }],
     urls: ['turn:relay.example.com:443?transport=tcp'],

@@ -55,7 +55,7 @@ describe('fuzzing by coverage', () => {
     await expect(fuzzed(magic, Buffer.alloc(8))).rejects.toThrow(/found[\s\S]*corpus line: 4a17c2d9/);
   });
 
-  test('finds memory that is asked for because a few bytes say so', async () => {
+  test('finds a large allocation that a few bytes cause', async () => {
     const allocating = 'export const parse = (d) => d.length < 4 ? 0 : Buffer.alloc(d.readUInt32BE(0) & 0x3ffffff).length & 1;';
     await expect(fuzzed(allocating, Buffer.alloc(8))).rejects.toThrow(/bytes were asked for by/);
   });
@@ -76,13 +76,13 @@ describe('fuzzing by coverage', () => {
     expect(result.blocks).toBeGreaterThan(1);
   });
 
-  test('runs a target in a process of its own', async () => {
+  test('runs a target in a separate process', async () => {
     const result = await guidedProcess('rtp-packet', { milliseconds: 300, seed: 1, keeps: 'nothing' });
     expect(result.executions).toBeGreaterThan(100);
     expect(result.blocks).toBeGreaterThan(10);
   });
 
-  test('says so when there is no such target', async () => {
+  test('refuses an unknown target', async () => {
     await expect(guidedProcess('nothing', { milliseconds: 1, seed: 1, keeps: 'nothing' })).rejects.toThrow('no target');
   });
 });

@@ -249,7 +249,7 @@ describe('a dump', () => {
     await dumper.start(stream, wish('again'));
   });
 
-  it('that cannot be written ends with Error, others go on', async () => {
+  it('that cannot be written ends with Error, while other dumps continue', async () => {
     await dumper.start(stream, wish('bad'));
     await dumper.start(stream, wish('good'));
     rmSync(join(folder, 'bad'), { recursive: true });
@@ -374,7 +374,7 @@ describe('a dump', () => {
     expect(files(name)).not.toContain('master.m3u8');
   });
 
-  it('writes into a folder that is there already', async () => {
+  it('writes into an existing folder', async () => {
     mkdirSync(join(folder, 'here'));
     await dumper.start(stream, wish('here', { outputPath: 'here', infoFile: 'deep/info.xml' }));
     expect(files('here')).toEqual(['deep']);

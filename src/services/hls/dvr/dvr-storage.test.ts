@@ -51,7 +51,7 @@ function deadPid(): number {
 }
 
 describe('RunFolder', () => {
-  it('leaves nothing behind, not even the folders of its stream', async () => {
+  it('removes its folder, and the folders of its stream when they are empty', async () => {
     const folder = new RunFolder(root, [APP, 'stream'], 'a');
     const other = new RunFolder(root, [APP, 'other'], 'a');
     const path = await folder.write('0/1.m4s', [Buffer.from('one'), Buffer.from('two')]);

@@ -49,7 +49,7 @@ describe('DVR', () => {
     expect(simulation.delivery.feed.storedBytes).toBeLessThan(7 * perSegment);
   });
 
-  it('removes files of segments that are listed no longer, and all of them at the end', async () => {
+  it('removes files of segments that left the playlist, and all files at the end', async () => {
     const simulation = start(30);
     const track = await run(simulation, packets);
     const oldest = simulation.delivery.get(track.playlist?.segments[0]?.uri ?? '').path;
@@ -80,7 +80,7 @@ describe('DVR', () => {
     expect(simulation.logger.lines.map(({ message }) => message)).toEqual([expect.stringMatching(/^DVR of .*not-a-directory/)]);
   });
 
-  it('gives up old segments when the disk cannot keep up', async () => {
+  it('drops old segments when the disk cannot keep up', async () => {
     const simulation = start(3600);
     // All in one turn: no write can finish in between.
     simulation.run(packets);

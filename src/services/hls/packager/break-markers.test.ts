@@ -26,12 +26,12 @@ const IDENTIFICATION = Buffer.from('fc302700000000000000fff00506fe00000010001102
 const startOf = (line: string): string => /START-DATE="[^"]*"/.exec(line)?.[0] ?? '';
 
 describe('BreakMarkers', () => {
-  it('has nothing to say without markers', () => {
+  it('writes no tags without markers', () => {
     const markers = new BreakMarkers();
     expect([markers.next, markers.take(1000, EPOCH)]).toEqual([Number.POSITIVE_INFINITY, '']);
   });
 
-  it('says of every segment of a break how far it has come', () => {
+  it('writes the elapsed time of a break at each segment', () => {
     const markers = new BreakMarkers();
     markers.push(cue(2000, 'out', 60_500));
     markers.push(cue(8000, 'in'));
@@ -46,7 +46,7 @@ describe('BreakMarkers', () => {
     ]);
   });
 
-  it('tells a splice that is none of a break, whose time is that of its segment, and cuts for it', () => {
+  it('writes a splice that is no break with the time of its segment, and cuts for it', () => {
     const markers = new BreakMarkers();
     markers.push(marker(2000, 'scte35', IDENTIFICATION));
     expect(markers.next).toBeLessThanOrEqual(2000);

@@ -70,7 +70,7 @@ describe('captions in LL-HLS', () => {
     ]);
   });
 
-  it('are nothing that playlists speak of where none have been seen: they may still come', () => {
+  it('are not mentioned in playlists before the first caption, because captions may start later', () => {
     expect(master(frames(20, () => null))).not.toContain('CLOSED-CAPTIONS');
   });
 

@@ -127,7 +127,7 @@ describe('SegmentWindow with DVR', () => {
     expect(archive.failures).toBe(2);
   });
 
-  it('gives up segments when the disk cannot keep up', () => {
+  it('drops segments when the disk cannot keep up', () => {
     const faults: unknown[] = [];
     const archive = new DvrArchive(new RunFolder(root, [], 'hls', { onFault: (fault) => faults.push(fault) }));
     const kept = open(archive, 1000);

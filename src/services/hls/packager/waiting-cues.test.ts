@@ -18,7 +18,7 @@ describe('cues that wait', () => {
     expect(textsOf(cues.write(0, 4000))).toEqual(['1000', '2000', '3000']);
   });
 
-  it('are dropped where they are over, or say nothing', () => {
+  it('are dropped when they have ended or have no text', () => {
     const cues = new WaitingCues(() => 0);
     cues.write(0, 4000);
     cues.push(cuePacket(track, [3000, 4000], 'too late'));

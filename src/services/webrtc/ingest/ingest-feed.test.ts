@@ -182,7 +182,7 @@ test('video and audio come out on one time, with their parameters', () => {
   expect(stream.bytes).toBeGreaterThan(25 * 2500);
 });
 
-test('a keyframe is asked for when none came for the interval', () => {
+test('a keyframe is requested after an interval without one', () => {
   const feed = open(offer(FULL, false), 1000);
   const sender = new Sender();
   for (let n = 0; n < 60; n += 1) {
@@ -212,7 +212,7 @@ test.each([
   ['PLI', ['a=rtcp-fb:96 nack pli', 'a=rtcp-fb:96 ccm fir'], 1],
   ['FIR', ['a=rtcp-fb:96 ccm fir'], 4],
   ['nothing', [], 0],
-])('a stream that begins without keyframe is asked for one by %s', (_name, feedback, format) => {
+])('a stream that starts without a keyframe causes a request by %s', (_name, feedback, format) => {
   const feed = open(offer(feedback, false));
   const sender = new Sender();
   for (let n = 0; n < 20; n += 1) {
@@ -303,7 +303,7 @@ describe('losses', () => {
     expect(videoPackets().length).toBeGreaterThan(30);
   });
 
-  test('padding does no harm, and is no loss', () => {
+  test('padding is neither malformed nor a loss', () => {
     const feed = open(offer(FULL, false));
     const sender = new Sender();
     for (let n = 0; n < 5; n += 1) {
@@ -332,7 +332,7 @@ test('B-frames are reported once and get decoding times', () => {
   expect(times.every(({ dts }, n) => n < 3 || dts >= (times[n - 1]?.dts ?? 0))).toBe(true);
 });
 
-test('frames that are led back to be in step with the audio are no B-frames, and their times go on', () => {
+test('frames moved back for lip sync do not count as B-frames, and their times keep increasing', () => {
   const feed = open(offer(FULL));
   const sender = new Sender();
   const report = (ssrc: number, ntp: number, rtpTime: number): void => {

@@ -102,7 +102,7 @@ describe('WHIP', () => {
     timers.mockRestore();
   });
 
-  test('is answered when it is the turn of its client, and refused where there is no room to wait', async () => {
+  test('an offer is answered in the turn of its client, and refused when the queue is full', async () => {
     const turns = new HeldTurns();
     const replies: Promise<Response>[] = [];
     for (const [path, act] of [
@@ -225,7 +225,7 @@ describe('WHIP', () => {
     expect([provider.sessions, transport.sessions]).toEqual([0, 0]);
   });
 
-  test('a publisher whose path dies is given up after the timeout', async () => {
+  test('a publisher whose path fails is removed after the timeout', async () => {
     timeout = 1500;
     const answer = await (await post(publisher.offer())).text();
     await publisher.connect(answer);
@@ -279,7 +279,7 @@ describe('WHIP', () => {
     expect([provider.sessions, transport.sessions]).toEqual([0, 0]);
   });
 
-  test('a path without stream and a method that is none are refused', async () => {
+  test('a path without a stream and an unknown method are refused', async () => {
     expect((await post(publisher.offer(), '/app?direction=whip')).status).toBe(404);
     const put = await fetch(url('/app/stream?direction=whip'), { method: 'PUT', body: '' });
     expect([put.status, put.headers.get('allow')]).toEqual([405, 'OPTIONS, POST, PATCH, DELETE']);
@@ -324,7 +324,7 @@ describe('WHIP', () => {
     );
   });
 
-  test('pages of other origins may publish unless the application says which', async () => {
+  test('pages of other origins may publish unless the application names its origins', async () => {
     const preflight = (origin: string): Promise<Response> =>
       fetch(url('/app/stream?direction=whip'), {
         method: 'OPTIONS',

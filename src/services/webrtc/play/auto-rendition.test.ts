@@ -21,7 +21,7 @@ test('stays while the estimate rises, or between evaluations', () => {
   expect(auto.evaluate(2000, 110_000, HIGH, ALL)).toBe(MIDDLE);
 });
 
-test('goes up when there is room, and not down right after', () => {
+test('goes up when the estimate allows it, and not down right after', () => {
   const auto = new AutoRendition();
   auto.selected('low', 0);
   expect(auto.evaluate(0, 600_000, LOW, ALL)).toBeNull();

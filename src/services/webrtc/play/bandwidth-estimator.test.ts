@@ -136,7 +136,7 @@ test("a jump of the receiver's clock restarts the estimate", () => {
   expect(estimator.estimate).toBeGreaterThanOrEqual(150_000);
 });
 
-test('late packets are not lost, unknown ones say nothing', () => {
+test('late packets do not count as lost, and unknown packets are ignored', () => {
   const estimator = new BandwidthEstimator();
   const times = (n: number): number => 1e6 + n * 10_000;
   let last: number | null = null;

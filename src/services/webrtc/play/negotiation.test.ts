@@ -168,7 +168,7 @@ test('a WHEP offer with error correction gets it under its own numbers', () => {
   expect(without.lines).toContain('m=video 9 UDP/TLS/RTP/SAVPF 102 103');
 });
 
-test('packets say which m-line they are of, where that was agreed on', () => {
+test('packets carry the mid of their m-line when the extension was negotiated', () => {
   const slots = slotsFor({ ...SETTINGS, ulpfec: false }, H264, '98 99');
   expect(slots.map((slot) => midOf(slot, 6))).toEqual(['abcdef', 'ghijkl']);
   expect(offered(SETTINGS).map(({ extensions }) => extensions.find(({ uri }) => uri === MID_URI)?.id)).toEqual([6, 6]);

@@ -213,7 +213,7 @@ test('the log tells once why frames of a track cannot be sent', () => {
   expect(last?.fields).toMatchObject({ track: LOW.id, refused: 2 });
 });
 
-test('a viewer that says goodbye is gone at once', async () => {
+test('a viewer that closes its connection is removed at once', async () => {
   const { viewer, ends } = await watch();
   await until('the session plays', () => source.viewers === 1, WAIT);
   for (let frame = 0; frame < 10; frame += 1) stream.onPacket(packet(LOW, frame, frame === 0));
@@ -227,7 +227,7 @@ test('a viewer that says goodbye is gone at once', async () => {
   expect([transport.sessions, source.viewers, transport.fanout.counters().viewers]).toEqual([0, 0, 0]);
 });
 
-test('a viewer that falls silent is given up', async () => {
+test('a viewer that falls silent is removed after the timeout', async () => {
   publisher.stop();
   await transport.close();
   timeout = 1000;

@@ -208,7 +208,7 @@ test('players get the track details of the API, with measured values where none 
   });
 });
 
-test('another codec gets other renditions, none is forbidden', async () => {
+test('a player of another codec gets the renditions of that codec', async () => {
   const player = new Player('/app/stream/master');
   const { id, sdp } = await player.offer();
   await player.send({ command: 'answer', id, sdp: { type: 'answer', sdp: answerTo(sdp, 'VP8') } });
@@ -271,7 +271,7 @@ describe('refusals close the connection', () => {
   });
 });
 
-test('a player that goes away leaves nothing behind, nor does a stream that ends', async () => {
+test('a player that leaves, and a stream that ends, leave no session behind', async () => {
   const left = new Player('/app/stream');
   const { id, sdp } = await left.offer();
   await left.send({ command: 'answer', id, sdp: { type: 'answer', sdp: answerTo(sdp) } });

@@ -48,7 +48,7 @@ test.each([
   expect(targetOf(FakeLease.to(newUrl), asked('/app/live', 'media.example').target, virtualHostFor)).toEqual(target);
 });
 
-test('it goes where it asked to go if no control server says anything else', () => {
+test('the target stays the requested one when no control server redirects it', () => {
   const { target } = asked('/app/live', 'media.example');
   expect(targetOf(new FakeLease(), target, () => 'other')).toBe(target);
 });

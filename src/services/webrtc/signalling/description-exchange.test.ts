@@ -55,7 +55,7 @@ test('a failure before a session is opened is answered 500 and logged', async ()
   expect(logger.matching('a WHIP request failed')).toHaveLength(1);
 });
 
-test('a client that goes waits for its turn no longer', async () => {
+test('a client that disconnects leaves the queue', async () => {
   const turns = new HeldTurns();
   const { port } = await exchange({ turns });
   const client = await RawClient.open(port);
@@ -77,7 +77,7 @@ test('a refused request is answered 401 with the reason; nothing is prepared or 
   expect([opened, prepare.mock.calls.length]).toEqual([[], 0]);
 });
 
-test('a refused client gets the text to show, if there is one', async () => {
+test('a refused client gets the challenge of the verdict, if there is one', async () => {
   const open = await exchange({ admit: () => DENIED });
   const asking = await exchange({ admit: () => ({ ...DENIED, challenge: 'Bearer' }) });
   const challenges = [open, asking].map(async ({ port }) => (await post(port)).headers.get('www-authenticate'));
@@ -102,7 +102,7 @@ test('a request waits for its verdict; a client that left by then opens nothing,
   expect(opened).toEqual(['live']);
 });
 
-test('a stay ends with its session, by itself or when its time is over', async () => {
+test('a lease ends with its session, and an expired lease ends the session', async () => {
   const stays: FakeLease[] = [];
   const ends: (() => void)[] = [];
   const closed: unknown[] = [];
@@ -159,7 +159,7 @@ test('a client that a control server refuses gets its reason', async () => {
   expect([foreign.headers.get('content-type'), await foreign.text()]).toEqual(['text/plain; charset=utf-8', `${said}\n`]);
 });
 
-test('a session is ended by its own resource only, and its word is none at another stream', async () => {
+test('a session is ended through its own resource only, and ignores candidates sent to another stream', async () => {
   const close = vi.fn();
   const announced = vi.fn();
   const { port } = await exchange({ open: () => ({ accept: (offer: string) => offer, announced, close }) });

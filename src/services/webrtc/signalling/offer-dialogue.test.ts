@@ -121,7 +121,7 @@ test('an answer refused in its turn is answered 403, and one beyond the queue 50
   expect([late.told, full.told]).toEqual([['closed: Forbidden'], ['closed: there is no room']]);
 });
 
-test('a peer that goes, or asks for another offer, waits no longer', () => {
+test('a peer that leaves, or asks for another offer, leaves the queue', () => {
   const { turns, socket, told, ask } = dialogue();
   socket.answers('good');
   ask();

@@ -45,7 +45,7 @@ async function start(silent: AddressShares, refusals: RefusalLog, turns: Turns =
   return (server.address() as AddressInfo).port;
 }
 
-test('WebSockets that ask for nothing have a share for each address, until they ask or go', async () => {
+test('idle WebSockets have a share per address, until they ask for an offer or close', async () => {
   const logger = new RecordingLogger();
   const refusals = new RefusalLog(logger);
   const shares = new AddressShares({ perAddress: 2 });
@@ -67,7 +67,7 @@ test('WebSockets that ask for nothing have a share for each address, until they 
   await open('192.0.2.1');
 });
 
-test('a WebSocket is opened when it is the turn of its address, is refused where there is no room to wait, and gives its turn up when it goes', async () => {
+test('a WebSocket is opened in the turn of its address, refused when the queue is full, and leaves the queue when it closes', async () => {
   const shares = new AddressShares({ perAddress: 10 });
   const turns = new HeldTurns();
   const refusals = new RefusalLog(new RecordingLogger());

@@ -144,7 +144,7 @@ test('the nominated path of the highest priority is used, regardless of the orde
   expect(session.place).toBe('udp 192.0.2.2:1000');
 });
 
-test('checks on another path are no consent for the one in use', () => {
+test('checks on another path do not renew consent for the path in use', () => {
   session.reached(WIFI, NOMINATED);
   connect();
   dead.add('192.0.2.1');
@@ -455,7 +455,7 @@ test('a short timeout has as many checks as a long timeout', () => {
   expect(ends).toEqual(['no connectivity check was answered for 6000 ms']);
 });
 
-test('checks that are never answered are not remembered without end, and a session that is over leaves none', () => {
+test('unanswered checks are remembered up to a limit, and freed with the session', () => {
   dead.add('192.0.2.1');
   for (; now <= 29_000; now += 50) for (let n = 0; n < 40; n += 1) session.reached(udp(`192.0.2.${n}`), PLAIN);
   expect(owner.awaited.size).toBeLessThanOrEqual(32);

@@ -81,7 +81,7 @@ test('a closed pipe sends its queue, and does not wait for the peer to close', a
   }
 });
 
-test('a pipe that ends does not wait for ever for a peer that does not read', async () => {
+test('a closed pipe waits a limited time for a peer that does not read', async () => {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const client = connect({ port: (server.address() as AddressInfo).port, host: '127.0.0.1' });

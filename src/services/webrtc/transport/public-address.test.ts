@@ -52,7 +52,7 @@ test('a server with an IPv6 address is asked over IPv6, and tells such an addres
   expect(await publicAddress(server)).toBe('2001:db8::77');
 });
 
-test.each(['a:b', '[::1]:0', '[::1', 'host:70000', ''])('%j is no server', async (server) => {
+test.each(['a:b', '[::1]:0', '[::1', 'host:70000', ''])('%j is refused as a server', async (server) => {
   await expect(publicAddress(server)).rejects.toThrow(`the STUN server '${server}' is not <host>[:<port>]`);
 });
 

@@ -47,7 +47,7 @@ test('players from many addresses do not keep publishers out', () => {
   quota.check('publish', '192.0.2.1');
 });
 
-test('sessions that are connected count too, players and publishers apart, where that is asked for', () => {
+test('connected sessions count when limits for players and publishers are set', () => {
   const quota = new SessionQuota({ waiting: 2, play: 3, publish: 1 });
   for (let n = 0; n < 3; n += 1) {
     const [player = {}] = fill(quota, 'play', ['192.0.2.1']);

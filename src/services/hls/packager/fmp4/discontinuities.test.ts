@@ -19,7 +19,7 @@ const RATE = 30;
 describe('a change of configuration', () => {
   // Some of these lie just before a segment of the video begins.
   it.each([9.5, 12.97, 13.97, 14, 14.03, 14.97, 16.97])(
-    'numbers a discontinuity alike in all tracks when the audio changes at %s s',
+    'has the same discontinuity number in all tracks when the audio changes at %s s',
     (at) => {
       const video = videoTrack();
       const before = audioTrack();
@@ -46,7 +46,7 @@ describe('a change of configuration', () => {
   it.each([
     { what: 'a frame that was cut short', from: 19.975 },
     { what: 'a hole', from: 20.06 },
-  ])('lists the segments before a change of configuration up to the first frame behind it: $what', ({ from }) => {
+  ])('lists the segments before it up to the first frame after it: $what', ({ from }) => {
     const before = videoTrack();
     const after = videoTrack({ width: 640, height: 360, codecString: 'avc1.64001e' });
     const simulation = new LlhlsSimulation([before]);

@@ -68,7 +68,7 @@ describe('frames of a clock that stands still', () => {
     expect(left).toBeLessThanOrEqual(4096 * 10);
   });
 
-  it('of the largest size are parts of their own', () => {
+  it('of the largest size are a part each', () => {
     const { parts } = cut(20, 16 * MIB - 1);
     expect(new Set(parts)).toEqual(new Set([16 * MIB - 1]));
   });

@@ -135,7 +135,7 @@ describe('an LL-HLS stream', () => {
     expect(stream.urgency).toBe(Urgency.NONE);
   });
 
-  it('takes nothing more after its end', () => {
+  it('ignores packets after its end', () => {
     const simulation = new LlhlsSimulation([video]);
     simulation.stream.close({ code: 'shutdown', detail: '' });
     simulation.stream.onTracks([video]);

@@ -73,13 +73,13 @@ describe('a multivariant playlist', () => {
     ]);
   });
 
-  it('names audio as the variant where there are no frames', () => {
+  it('lists audio as the variant when there is no video', () => {
     const result = render([audioTrack()], [rendition()]);
     expect(result?.media).toEqual([]);
     expect(result?.text).toContain('#EXT-X-STREAM-INF:BANDWIDTH=128000,CODECS="mp4a.40.2"\nchunklist_1_audio_key_llhls.m3u8\n');
   });
 
-  it('leaves out renditions that cannot be served, and itself when none is left', () => {
+  it('leaves out renditions that cannot be served, and is null when none is left', () => {
     const vp8 = videoTrack({ id: 4, variantName: 'vp8', codec: VideoCodec.VP8 });
     const result = render([videoTrack(), vp8, audioTrack()], [rendition({ videoVariantName: 'vp8' }), rendition()]);
     expect(result?.variants).toHaveLength(1);
@@ -87,7 +87,7 @@ describe('a multivariant playlist', () => {
     expect(render([videoTrack()], [rendition({ videoVariantName: 'nope' })])).toBeNull();
   });
 
-  it('has something to say when nothing is known', () => {
+  it('is complete when size and frame rate are unknown', () => {
     const unknown = render([videoTrack({ width: 0, height: 0, framerateConf: 0 })], [rendition()], 0, { rate: 0 });
     expect(unknown?.text).toContain('BANDWIDTH=1000000,FRAME-RATE=30.000,CODECS=');
     const measured = render([videoTrack({ framerateConf: 0 })], [rendition()], 0, { fps: 25 });

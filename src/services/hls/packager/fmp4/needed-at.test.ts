@@ -92,7 +92,7 @@ describe('when an LL-HLS stream needs packets', () => {
     expect(changes).toBeGreaterThan(150);
   });
 
-  it('is late once for a keyframe out of the pace of many, and relies on none of them then', () => {
+  it('is late once for an early keyframe, and expects no regular keyframes then', () => {
     const video = videoTrack();
     const frames = constantFrames({ rate: 30, gop: 60, seconds: 40 }).map((frame, index) => ({
       ...frame,

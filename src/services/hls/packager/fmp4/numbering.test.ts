@@ -82,7 +82,7 @@ it('edges that start at different segments list the same segments as the origin,
   expect(bytesOf(origin, 24).length).toBeGreaterThan(60);
 });
 
-it('an edge that has lost its origin for a while lists the segments it missed as gaps, and has its numbers behind them', () => {
+it("an edge that lost its origin for a while lists the missed segments as gaps, and keeps the origin's numbers after them", () => {
   const { origin, marked: packets } = marked(media(40));
   const lost = packets.filter(({ mark }) => mark !== undefined)[13]?.mark?.time ?? 0;
   const back = packets.findIndex(({ mark }) => mark?.msn === 17);

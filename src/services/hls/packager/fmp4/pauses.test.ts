@@ -132,7 +132,7 @@ describe('a pause', () => {
     for (const distance of distances(simulation).slice(-3)) expect(Math.abs(distance)).toBeLessThan(0.03);
   });
 
-  it('that a segment can hold is no gap', () => {
+  it('that fits into a segment is no gap', () => {
     const simulation = new LlhlsSimulation([video, audio], { segmentDuration: 6 });
     simulation.run(interleave(without(pictures, 14.5, 16.5), sound));
     expect(segments(simulation, video.id).some(({ gap }) => gap)).toBe(false);

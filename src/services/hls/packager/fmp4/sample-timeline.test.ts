@@ -25,7 +25,7 @@ describe('the timeline of a track', () => {
     expect(after === undefined ? 0 : timeline.place(after).dts).toBe(3 * 48_000);
   });
 
-  it('knows the frame sizes of Opus and takes others as they come', () => {
+  it('rounds durations of Opus to its frame sizes, and accepts other durations', () => {
     const opus = audioTrack({ codec: AudioCodec.OPUS, timebase: MILLISECONDS, sampleRate: 16_000 });
     const place = (duration: number) =>
       createTimeline(opus, 0).place({ track: opus, pts: 0, dts: 0, duration, keyframe: true, data: new Uint8Array() });

@@ -68,7 +68,7 @@ describe('a short part at the end of a segment', () => {
       { rest, rates: [44_100, 48_000] as const },
       { rest, rates: [48_000, 44_100] as const },
     ]),
-  )('is listed when players have the part before it: $rest s behind a whole one, from $rates Hz', ({ rest, rates }) => {
+  )('is listed when players have the part before it: $rest s after a whole part, from $rates Hz', ({ rest, rates }) => {
     const { simulation, packets } = channel(CHANGE + 0.5 + rest, rates);
     const listed = listings(simulation, packets);
     expect(simulation.problems).toEqual([]);

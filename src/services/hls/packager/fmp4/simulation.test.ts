@@ -184,7 +184,7 @@ describe('an LL-HLS stream over time', () => {
     expect(watched(simulation, 0).playlist?.partTarget).toBe(partTarget);
   });
 
-  it('does not take a hole behind the first frame for a frame rate', () => {
+  it('does not derive the frame rate from a gap after the first frame', () => {
     const video = videoTrack();
     const frames = constantFrames({ rate: 30, gop: 60, seconds: 40 }).filter(({ seconds }) => seconds === 0 || seconds >= 3);
     const simulation = new LlhlsSimulation([video]);
@@ -289,7 +289,7 @@ describe('an LL-HLS stream over time', () => {
     }
   });
 
-  describe('with an encoded rendition that comes after the bypassed one', () => {
+  describe('with an encoded rendition that starts after the bypassed one', () => {
     const high = videoTrack({ id: 0, variantName: 'high' });
     const low = videoTrack({ id: 1, variantName: 'low', width: 640, height: 360, bypass: false });
     const audio = audioTrack({ id: 2 });
@@ -312,7 +312,7 @@ describe('an LL-HLS stream over time', () => {
       return order.map(({ packet }) => packet);
     };
 
-    it('cuts both alike and lists them in the order of the profile', () => {
+    it('cuts both renditions at the same times and lists them in the order of the profile', () => {
       const simulation = new LlhlsSimulation([high, low, audio], {}, ladder);
       simulation.run(arriving(videoPackets(low, constantFrames({ rate: 30, gop: 60, seconds: 60 }))));
       expect(simulation.problems).toEqual([]);

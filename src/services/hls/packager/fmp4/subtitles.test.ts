@@ -142,7 +142,7 @@ describe('subtitles in LL-HLS', () => {
     }
   });
 
-  it('tell the time of the fragments beside their own', () => {
+  it('map their local time to the time of the fragments', () => {
     // B-frames that begin below zero move all fragments up by a second.
     const frames = videoPackets(video, constantFrames({ rate: 30, gop: 60, seconds: 20 })).map((packet) => ({
       ...packet,
@@ -157,7 +157,7 @@ describe('subtitles in LL-HLS', () => {
     expect(Number(ticks)).toBe((start + 1000) * 90);
   });
 
-  it('are left out of playlists that do not want them', () => {
+  it('are left out of playlists with EnableSubtitles off', () => {
     const playlist = {
       ...{ name: 'p', fileName: 'plain' },
       options: { webrtcAutoAbr: false, hlsChunklistPathDepth: 0, enableTsPackaging: false, enableSubtitles: false },
@@ -213,7 +213,7 @@ describe('subtitles in LL-HLS', () => {
     expect(simulation.problems).toEqual([]);
   });
 
-  it('tell observers whole files, and views that start late everything there is', () => {
+  it('pass whole files to observers, and all existing parts to late views', () => {
     const simulation = new LlhlsSimulation([video, audio, english], { segmentDuration: 4 });
     const seen: (Pick<ObservedSegment, 'uri' | 'init'> & { readonly text: string })[] = [];
     simulation.stream.observe({

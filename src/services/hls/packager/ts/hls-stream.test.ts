@@ -174,7 +174,7 @@ describe('HLS of one rendition with video and audio', () => {
     expect(playlist.segments.map(({ programDateTime }) => programDateTime!.getTime() - stream.startedAt)).toEqual([8067, 10_067, 12_067]);
   });
 
-  it('keeps three segments behind the playlist and releases older ones', () => {
+  it('keeps three segments after they left the playlist and releases older ones', () => {
     const [name] = mediaNames(delivery);
     const variantId = /\d+/.exec(name!)![0];
     const statuses = [0, 1, 2, 6, 7].map((number) => delivery.get(`seg_${variantId}_${number}_hls.ts`).status);

@@ -34,18 +34,18 @@ describe('SlotSchedule', () => {
     expect(schedule.cutsAt(at(0, 0, 3000))).toBe(true);
   });
 
-  it('lets a variant without video wait for the video, but not for ever', () => {
+  it('lets a variant without video wait for the video, for a limited time', () => {
     const schedule = new SlotSchedule(2000);
     expect(schedule.cutsAt(at(0, 0, 3900, { leads: false }))).toBe(false);
     expect(schedule.cutsAt(at(0, 0, 4000, { leads: false }))).toBe(true);
     expect(schedule.cutsAt(at(0, 0, 4100))).toBe(true);
   });
 
-  it('cuts without a keyframe when a segment would grow without end', () => {
+  it('cuts a segment of ten target durations without a keyframe', () => {
     expect(new SlotSchedule(2000).cutsAt(at(0, 0, 20_000, { keyframe: false }))).toBe(true);
   });
 
-  it('tells which slot a variant that begins later joins', () => {
+  it('returns the slot that a late variant joins', () => {
     const schedule = new SlotSchedule(2000);
     expect(schedule.slotAt(500)).toBe(0);
     schedule.cutsAt(at(0, 0, 2000));

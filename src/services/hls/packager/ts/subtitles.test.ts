@@ -103,7 +103,7 @@ describe('subtitles in HLS over MPEG-TS', () => {
     expect(delivery.request('seg_sub7_0_hls.vtt')?.response?.status).toBe(404);
   });
 
-  it('are not there where a playlist does not want them', () => {
+  it('are left out of playlists with EnableSubtitles off', () => {
     const { delivery, feed } = setUp({ enableSubtitles: false });
     feed(5);
     expect(delivery.get('ts:playlist.m3u8').text).not.toContain('SUBTITLES');
@@ -141,7 +141,7 @@ describe('subtitles in HLS over MPEG-TS', () => {
   });
 });
 
-it('subtitle segments have numbers of their own without a hole, and keep no cue that is over', () => {
+it('segments have consecutive numbers, and ended cues are freed', () => {
   const segments = new SubtitleSegments(english, {} as VariantSegments);
   const beside = (number: number, start: number): number => {
     const lead = { number, start, duration: 2, discontinuity: false, discontinuities: 0, tags: '', spans: [] };

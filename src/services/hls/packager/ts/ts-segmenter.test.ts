@@ -58,7 +58,7 @@ describe('TsSegmenter', () => {
     expect(Math.max(...pieces)).toBeLessThan(300_000);
   });
 
-  it('ends segments behind 128 MiB when the clock stands still, keyframe or not', () => {
+  it('ends segments after 128 MiB when the clock stands still, even without a keyframe', () => {
     const track = videoTrack({ config: AVCC.main1080 });
     const sizes: number[] = [];
     const segmenter = new TsSegmenter({

@@ -67,7 +67,7 @@ describe('before a stream can be played', () => {
     expect(simulation.delivery.context.sessions).toBe(1);
   });
 
-  it('gives up with 503 after ten seconds', () => {
+  it('answers 503 after ten seconds', () => {
     const simulation = new LlhlsSimulation([video]);
     const held = simulation.delivery.request('llhls.m3u8');
     simulation.delivery.context.advance(9_999);
@@ -362,7 +362,7 @@ describe('blocking reload', () => {
     expect(held?.response?.text).toContain(`seg_0_${msn}_`);
   });
 
-  it('takes a part behind the end of a segment for the first one of the next', () => {
+  it('treats a part number after the end of a segment as the first part of the next', () => {
     const held = request('&_HLS_msn=1&_HLS_part=12');
     expect(held?.response?.text).toContain('part_0_2_0_');
     const next = request(`&_HLS_msn=${msn + 1}&_HLS_part=0`);
@@ -386,7 +386,7 @@ describe('blocking reload', () => {
     expect(request(query)?.response?.text).toMatch(/^_HLS_(msn|part) /);
   });
 
-  it('gives up with 503 after three target durations', () => {
+  it('answers 503 after three target durations', () => {
     const held = request('&_HLS_msn=4');
     state.simulation.delivery.context.advance(17_999);
     expect(held?.response).toBeNull();
@@ -422,7 +422,7 @@ describe('a track that leaves', () => {
 });
 
 describe('the hinted part', () => {
-  it('is answered as soon as it is there', () => {
+  it('is answered as soon as it exists', () => {
     const state = running(11);
     const { text } = state.simulation.delivery.get(`${state.chunklist}?${SESSION}`);
     const hint = /PRELOAD-HINT:TYPE=PART,URI="([^"]+)"/.exec(text)?.[1] ?? '';
@@ -446,7 +446,7 @@ describe('the hinted part', () => {
     expect(Buffer.compare(hinted?.response?.body ?? Buffer.of(), behindTheEnd?.response?.body ?? Buffer.of())).toBe(0);
   });
 
-  it('is not announced when that is switched off', () => {
+  it('is not announced when EnablePreloadHint is off', () => {
     const state = running(11, { enablePreloadHint: false });
     expect(state.simulation.delivery.get(`${state.chunklist}?${SESSION}`).text).not.toContain('PRELOAD-HINT');
   });

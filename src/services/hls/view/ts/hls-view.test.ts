@@ -267,7 +267,7 @@ describe('HlsView', () => {
     expect(delivery.get('ts:playlist.m3u8', { base: '' }).status).toBe(429);
   });
 
-  it('forgets variants that are gone and ignores segments of unknown ones', () => {
+  it('answers 404 for removed variants, and ignores segments of unknown variants', () => {
     view.update(PLAYLISTS);
     append(0);
     view.update({ type: 'playlists', playlists: [], variants: [] } satisfies HlsUpdate);

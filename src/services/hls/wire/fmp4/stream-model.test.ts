@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { StreamModel } from './stream-model.ts';
 
-test('of a segment whose bytes have gone to a file nothing is kept that names them', () => {
+test('a segment moved to a file keeps no references to its bytes in memory', () => {
   const model = new StreamModel();
   const [trackId, msn] = [1, 0];
   const spans = [{ block: 1, offset: 0, length: 100 }];

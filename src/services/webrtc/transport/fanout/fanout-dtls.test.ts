@@ -113,7 +113,7 @@ describe('DTLS', () => {
     return new ScriptDtls(role, { ...bench.certificate, key }, listener);
   };
 
-  test.each(IMPLEMENTATIONS)('%s: a certificate without its key is no proof', async (kind) => {
+  test.each(IMPLEMENTATIONS)('%s: a certificate without its private key is refused', async (kind) => {
     const stolen = await joined(thief, opener(kind));
     expect(stolen.ends[1].isConnected).toBe(false);
     expect(stolen.ends[1].closed).toMatch(kind === 'script' ? /it does not have the key of its certificate$/ : /signature failure$/);

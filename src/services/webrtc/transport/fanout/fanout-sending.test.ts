@@ -53,13 +53,13 @@ describe.each(FANOUT_KINDS)('%s', (kind) => {
     },
   );
 
-  test.runIf(kind.startsWith('native'))('its threads have names of their own', async () => {
+  test.runIf(kind.startsWith('native'))('its threads are named webrtc-send and webrtc-receive', async () => {
     await start();
     const names = (): string[] => readdirSync('/proc/self/task').map(nameOfThread);
     await until('threads that send and receive', () => ['webrtc-send', 'webrtc-receive'].every((name) => names().includes(name)), WAIT);
   });
 
-  test.runIf(kind === 'native, segmented')('its sending threads sleep while there is no viewer', async () => {
+  test.runIf(kind === 'native, segmented')('its sending threads sleep while there are no viewers', async () => {
     const { fanout, viewer, source } = await start();
     const threads = (): string[] => readdirSync('/proc/self/task').filter((id) => nameOfThread(id) === 'webrtc-send');
     // They name themselves.
@@ -84,7 +84,7 @@ describe.each(FANOUT_KINDS)('%s', (kind) => {
     expect(fanout.send(socket, { host: '127.0.0.1', port: 0 }, Buffer.of(0))).toBe(false);
   });
 
-  test.runIf(kind === 'native, segmented')('a viewer that cannot be sent to costs the others nothing', async () => {
+  test.runIf(kind === 'native, segmented')('an unreachable viewer does not delay the others', async () => {
     const { fanout, source, socket } = await start();
     let arrived = 0;
     // A single socket would not hold a frame for all viewers.

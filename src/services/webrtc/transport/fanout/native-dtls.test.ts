@@ -43,7 +43,7 @@ describe.skipIf(addon === null)('a settled connection', () => {
     return addon.dtlsReceive(end, datagram);
   }
 
-  test('a handshake that is given up holds nothing, and may be asked anything', () => {
+  test('a closed handshake frees its memory, and may still be called', () => {
     if (addon === null) throw new Error('no addon');
     const { certificate, key } = createCertificate(Date.now());
     const context = addon.dtlsContext(certificate, key);
@@ -100,7 +100,7 @@ describe.skipIf(addon === null)('a settled connection', () => {
     expect(receive(server, alert).state).toBe(CLOSED);
   });
 
-  test('a last flight that was lost is sent again when the client asks, and not for ever', () => {
+  test('a lost last flight is sent again when the client asks, a limited number of times', () => {
     const isLast = (datagram: Buffer): boolean => datagram[0] === 20 || datagram.includes(Buffer.of(20, 0xfe, 0xfd, 0, 0));
     const { server, client, lost } = connect(isLast);
     expect(lost.length).toBeGreaterThan(0);

@@ -63,7 +63,7 @@ test('each end gets the certificate that the other proved to own', () => {
   expect(provenCertificate(handshake('client'))).toEqual(new X509Certificate(SERVER.certificate).raw);
 });
 
-test.each(['client', 'server'] as const)('as %s: another key, another message or another secret is no proof', (role) => {
+test.each(['client', 'server'] as const)('as %s: a signature with another key, message or secret is refused', (role) => {
   const own = handshake(role);
   const refused = (changes: Partial<HandshakeTranscript>): string => {
     try {
