@@ -8,7 +8,7 @@ import { freePorts } from '../test/harness/ports.ts';
 import { serverXml } from '../test/harness/server-xml.ts';
 import { MillraceServer } from './server.ts';
 
-test('without a token of its own the port asks for none, and answers nothing else', { timeout: 30_000 }, async () => {
+test('a metrics port without a token serves metrics to all clients, and nothing else', { timeout: 30_000 }, async () => {
   const [rtmp = 0, http = 0, api = 0, ice = 0, relay = 0, port = 0] = await freePorts(6);
   const folder = mkdtempSync(path.join(tmpdir(), 'millrace-metrics-port-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));

@@ -41,7 +41,7 @@ async function connected(port: number): Promise<Socket> {
   return socket;
 }
 
-test('a server that is drained says so, sends others away, and takes them again', { timeout: 30_000 }, async () => {
+test('a drained server reports it, ends sessions, and accepts them again after the drain', { timeout: 30_000 }, async () => {
   const { started, api, ports } = await begin({});
   const server = await started;
   const base = `http://127.0.0.1:${api}`;

@@ -56,7 +56,7 @@ describe('AccessControls', () => {
     expect(settings({ publishers: 'LLHLS, hlsv3' })?.signedPolicy?.enables.publishers).toEqual(['llhls', 'hls']);
   });
 
-  it('answers at once, and costs nothing where nothing is protected', () => {
+  it('answers at once for an unprotected host and for a signed URL', () => {
     const { access } = controls();
     expect(access.admit({ host: 'open.test' }, REQUEST)).toBe(OPEN);
     expect(access.admit({ host: 'nobody.test' }, REQUEST)).toBe(OPEN);
@@ -107,7 +107,7 @@ describe('AccessControls', () => {
     expect(judge()).toMatchObject({ admitted: false, code: 'signature-wrong' });
   });
 
-  it('protects all virtual hosts while it sends away who came with a key that is gone', () => {
+  it('protects all virtual hosts while it ends sessions of a removed key', () => {
     const { access } = controls();
     const open = { name: 'open', hostNames: ['open.test'] };
     const signed = { name: 'signed', hostNames: ['signed.test'], access: settings({ providers: 'rtmp' }) };
@@ -205,7 +205,7 @@ describe('AccessControls', () => {
 });
 
 describe('whenJudged', () => {
-  it('uses a verdict at once where it is there', () => {
+  it('uses an immediate verdict synchronously', () => {
     const use = vi.fn();
     expect(whenJudged(OPEN, use, () => undefined)).toBeNull();
     expect(use).toHaveBeenCalledWith(OPEN);

@@ -215,7 +215,7 @@ test('a question that is open when the server stops is answered no', async () =>
   expect(await said).toMatchObject({ admitted: false });
 });
 
-test('a control server that is no longer configured is kept until it has all ends', async () => {
+test('a control server that is no longer configured is kept until all ends are reported', async () => {
   const { control, ask, webhooks } = await start();
   const said = await ask();
   webhooks.follow([{ name: 'v' }]);

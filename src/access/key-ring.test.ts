@@ -187,7 +187,7 @@ describe('KeyRing', () => {
     expect([access.keys.usedAt(grant), access.keys.takeUses()]).toEqual([undefined, []]);
   });
 
-  it('tells when keys were last good to the ring of the next run, where the salts of a file are others', () => {
+  it('exports the last uses of keys to the next run, even when the salts of a file have changed', () => {
     const first = ring(keys({ playTokens: [named('a', KEY), named('b', OTHER)] }));
     first.admit('outgoing', `?token=${KEY}`);
     const uses = first.access.keys.uses;

@@ -166,7 +166,7 @@ describe('SignedPolicyCheck', () => {
   });
 
   /** As protocols ask who have no parts of the URL at hand, and as HTTP does. */
-  describe.each(['in one piece', 'in parts'])('of a URL that comes again and again, %s', (form) => {
+  describe.each(['in one piece', 'in parts'])('of a repeated URL, %s', (form) => {
     const time = new ManualClock();
     const start = time.now();
     const policy = {
@@ -261,7 +261,7 @@ describe('SignedPolicyCheck', () => {
       known({ ...CONFIG, secretKey: 'another' });
     });
 
-    it('signs it no more than twice', () => {
+    it('computes the signature twice at most', () => {
       const signs = vi.spyOn(KeyedHash.prototype, 'digest');
       known();
       expect(signs).toHaveBeenCalledTimes(2);

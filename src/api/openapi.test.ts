@@ -130,7 +130,7 @@ describe('the OpenAPI document', () => {
     expect(document.paths['/v1/vhosts:reloadAllCertificates'].post.responses.default.headers).toHaveProperty('Millrace-Reason');
   });
 
-  test('tells which bodies may be left out', () => {
+  test('marks optional request bodies', () => {
     const optional = operations.filter(
       ({ operation }) => (operation as { requestBody?: { required: boolean } }).requestBody?.required === false,
     );

@@ -98,7 +98,7 @@ test.each([
   [502, '<html>Bad Gateway</html>'],
   [503, { status: 'starting' }],
   [500, { message: 7 }],
-])('a failure without an envelope (%i) is one all the same', async (status, body) => {
+])('a failure without an envelope (%i) is a MillraceError, too', async (status, body) => {
   answers(status, body);
   const error = await new MillraceClient({ url }).get('/v1/vhosts').catch((reason: unknown) => reason);
   expect(error).toMatchObject({ name: 'MillraceError', status, message: `HTTP status ${status}`, reason: null, body });
@@ -132,7 +132,7 @@ test('a refused connection is an UnreachableError with its code', async () => {
 test.each([
   ['is silent', () => {}],
   ['stops in the middle', (response: ServerResponse) => void response.writeHead(200, { 'Content-Length': 100 }).write('{')],
-])('a server that %s is waited for no longer than the timeout of the call, or of the client', async (_what, behaviour) => {
+])('a server that %s is awaited up to the timeout of the call, or of the client', async (_what, behaviour) => {
   answer = behaviour;
   await expect(new MillraceClient({ url }).get('/v1/vhosts', { timeout: 50 })).rejects.toThrow(`no answer from ${url} within 50 ms`);
   await expect(new MillraceClient({ url, timeout: 60 }).get('/v1/vhosts')).rejects.toThrow(UnreachableError);

@@ -129,14 +129,14 @@ test('the signal of the caller ends it with its own reason, also between connect
 test.each([
   ['an event without an end', `data: ${'x'.repeat(1_100_000)}`, /more than 1048576 characters/],
   ['an event that is not JSON', 'data: {\n\n', /not JSON/],
-])('%s does not fill the memory and is no event', async (_what, text, message) => {
+])('%s is lost with an error, and its size is bounded', async (_what, text, message) => {
   const lost: string[] = [];
   answers = [sends(HELLO + text), sends(created(1))];
   expect(await take(2, { onLost: (error) => lost.push(error.message) })).toHaveLength(2);
   expect(lost).toEqual([expect.stringMatching(message)]);
 });
 
-test('a server that does not answer is waited for no longer than the timeout', async () => {
+test('a server that does not answer is awaited up to the timeout', async () => {
   answers = [() => undefined];
   const { url } = client;
   client = new MillraceClient({ url, timeout: 50 });

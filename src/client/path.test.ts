@@ -32,7 +32,7 @@ test.each(['', '.', '..', '%2e%2E', '%C3%A9', '\ud800'])('%j cannot be named', (
   expect(() => pathWith('/{stream}', { stream: name })).toThrow('{stream}');
 });
 
-test('a name that is missing is an error, a query member that is missing is none', () => {
+test('a missing path parameter is an error, a missing query parameter is left out', () => {
   expect(() => pathWith('/{stream}', { app: 'x' })).toThrow('The path needs a name for {stream}');
   expect(pathWith('/s', {}, { protocol: 'llhls,srt', other: undefined })).toBe('/s?protocol=llhls%2Csrt');
   expect(pathWith('/s', {}, { other: undefined })).toBe('/s');

@@ -8,7 +8,7 @@ test('protocols have their usual names for each word of the API', () => {
   expect(VIEWER_KINDS.map(protocolName)).toEqual(['WebRTC', 'LL-HLS', 'HLS', 'SRT']);
 });
 
-test('files, pushes, other servers and images are no viewers', () => {
+test('files, pushes, edges and thumbnails do not count as viewers', () => {
   expect(viewersOf({ webrtc: 1, llhls: 2, hlsv3: 4, srt: 8, file: 16, push: 32, ovt: 64, thumbnail: 128 })).toBe(15);
   expect(viewersOf({})).toBe(0);
 });

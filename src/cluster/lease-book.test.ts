@@ -128,7 +128,7 @@ describe('a work that two nodes would do', () => {
     await expect.poll(() => whose(a, kept), PATIENCE).toBe('11');
   });
 
-  it('is kept until Redis, which is back, has said whose it is', async () => {
+  it('is kept until the returned Redis has answered which node owns it', async () => {
     const clock = new ManualClock();
     let answer: () => Promise<unknown> = async () => '1';
     const link = { up: true, evaluate: () => answer() };

@@ -51,7 +51,7 @@ describe('the origin map', () => {
     expect(origin.map.size).toBe(0);
   });
 
-  it('is given addresses that go by themselves', async () => {
+  it('writes addresses with an expiry', async () => {
     const redis = await startRedis();
     const { map, said } = open(redis.address, { name: 'a' });
     map.add('app', 's');
@@ -61,7 +61,7 @@ describe('the origin map', () => {
     expect(left).toBeLessThanOrEqual(EXPIRY_S * 1000);
   });
 
-  it('keeps the address that was there first, and takes that of another server when it goes', async () => {
+  it('keeps the first address, and takes the address of another server after its removal', async () => {
     const redis = await startRedis();
     const first = open(redis.address, { name: 'a' });
     const second = open(redis.address, { name: 'b' });

@@ -47,7 +47,7 @@ describe('the origin map', () => {
     expect(edge.said()).toContain(`Redis at ${set.url} is back`);
   });
 
-  it('tells once that no Sentinel answers, and that there is no cluster', PATIENCE, async () => {
+  it('logs once that no Sentinel answers, and that there is no cluster', PATIENCE, async () => {
     const { map, said } = open({ url: 'redis+sentinel://127.0.0.1:1,127.0.0.1:2/shared' });
     const cluster = open({ url: 'redis+cluster://127.0.0.1:1' });
     await expect.poll(() => said().length, PATIENCE).toBe(1);
@@ -77,7 +77,7 @@ describe('the origin map', () => {
   it.each([
     ['without the certificate', false, 'secret', /certificate/],
     ['with a wrong password', true, 'wrong', /WRONGPASS/],
-  ])('is not asked over TLS %s', PATIENCE, async (_words, isTrusted, auth, reason) => {
+  ])('is not used over TLS %s', PATIENCE, async (_words, isTrusted, auth, reason) => {
     const set = await started(startTls('secret'));
     const { map, said } = open({ url: set.url, auth, ...(isTrusted && { caPath: set.caPath }) }, 'a');
     map.add('app', 's');

@@ -9,7 +9,7 @@ afterEach(() => {
   for (const stop of stops.splice(0).reverse()) stop();
 });
 
-it('tells once of a server that answers PING and nothing else, and leaves it alone for longer each time', { timeout: 40_000 }, async () => {
+it('logs a server once that answers PING only, and retries it with growing delays', { timeout: 40_000 }, async () => {
   let isWell = false;
   const cameAt: number[] = [];
   const server = net.createServer((socket) => {

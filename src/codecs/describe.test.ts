@@ -75,7 +75,7 @@ describe('packets', () => {
     expect(isRandomAccessPoint(codec, data)).toBe(expected);
   });
 
-  it('tells where a periodic intra refresh begins', () => {
+  it('finds the start of a periodic intra refresh', () => {
     const withoutIdr = joinNalUnits([...parameterSetsOf(VideoCodec.H264, refresh)!.sps, seiAndSlice(refresh)]);
     expect(isKeyframe(VideoCodec.H264, withoutIdr)).toBe(false);
     expect(isRandomAccessPoint(VideoCodec.H264, withoutIdr)).toBe(true);

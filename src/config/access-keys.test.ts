@@ -45,7 +45,7 @@ test('keys given in plain text share a salt, so that a key of a peer is hashed o
   expect([one === two, saltOf(one) === saltOf(two), fitsKey(two, `${KEY}-two`)]).toEqual([false, true, true]);
 });
 
-test('an empty list is one, and no list is none', () => {
+test('an empty list differs from no list', () => {
   const [host] = parseServerConfig(serverXml('<PublishKeys/>'), 'Server.xml').virtualHosts;
   expect(host?.applications[0]?.typed).toMatchObject({ publishKeys: [] });
   expect(host?.applications[0]?.typed.playTokens).toBeUndefined();

@@ -82,6 +82,6 @@ test.each([
   expect(faultOf(api, `<AccessToken>${value}</AccessToken>`)).toMatch(message);
 });
 
-test.each(['-1', '10001', 'many'])('%s is no number of streams with labels', (value) => {
+test.each(['-1', '10001', 'many'])('MaxStreams %s is refused', (value) => {
   expect(faultOf('', `<MaxStreams>${value}</MaxStreams>`)).toMatch(/MaxStreams/);
 });

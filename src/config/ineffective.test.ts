@@ -15,7 +15,7 @@ function said(file: string): string[] {
   return allSentences(loadServerConfig(file).config);
 }
 
-test('the configuration that comes with the package asks for nothing that is not built', () => {
+test('the shipped configuration contains no unbuilt elements', () => {
   expect(said(defaultServerFile)).toEqual([]);
 });
 

@@ -234,7 +234,7 @@ describe('conversions', () => {
     });
   });
 
-  test('an entry of the stream map for MPEG-TS that says nothing', () => {
+  test('an empty entry of the stream map for MPEG-TS gets its defaults', () => {
     const { streams } = application({ providers: { mpegts: { streams: [{}] } } }).providers.mpegts ?? {};
     expect(streams).toEqual([{ name: 'stream', port: { protocol: 'udp', ranges: [{ first: 4000, last: 4000 }] } }]);
   });
@@ -331,7 +331,7 @@ describe('echoes', () => {
     );
   });
 
-  test('relative paths are echoed as written, and macros stay as they are', () => {
+  test('relative paths and macros are echoed as written', () => {
     const tls = { certPath: 'a.crt', keyPath: '$' + '{env:KEY:b.key}' };
     const { typed, echo } = readVirtualHost({ name: 'v', host: { names: ['n'], tls } }, { directory: '/etc/millrace' });
     expect(typed.host?.tls).toEqual({ certPath: '/etc/millrace/a.crt', keyPath: '/etc/millrace/$' + '{env:KEY:b.key}' });

@@ -155,7 +155,7 @@ const llhls = (inner: string) =>
   `<VirtualHosts><VirtualHost><Name>v</Name><Host><Names><Name>*</Name></Names></Host><Applications><Application><Name>a</Name><Type>live</Type>
   <Publishers><LLHLS><CrossDomains>${inner}</CrossDomains></LLHLS></Publishers></Application></Applications></VirtualHost></VirtualHosts>`;
 
-test('a file with a header that cannot be sent is refused, also where a macro brings it', () => {
+test('a file with an invalid header name is refused, even when a macro contains it', () => {
   for (const key of ['Bad Name', '$' + '{env:HEADER}']) {
     const inner = llhls(`<Url>*</Url><Header><Key>${key}</Key><Value>x</Value></Header>`);
     expect(() => server(inner)).toThrow(ConfigErrors);
@@ -165,20 +165,20 @@ test('a file with a header that cannot be sent is refused, also where a macro br
   }
 });
 
-test('a file with what merely matches nothing is taken, with a warning', () => {
+test('a file with an origin that matches nothing is accepted with a warning', () => {
   const { warnings } = server(llhls('<Url>a b</Url>'));
   expect(warnings.map(({ message }) => message)).toEqual([
     expect.stringContaining('CrossDomains/Url must be an origin such as https://*.example.org, but got "a b"; it cannot be used'),
   ]);
 });
 
-test('a file with an ICE server that no header can tell is refused', () => {
+test('a file with an ICE server that does not fit a header is refused', () => {
   const inner =
     '<Bind><Providers><WebRTC><IceServers><IceServer><Urls><Url>turn:a b</Url></Urls></IceServer></IceServers></WebRTC></Providers></Bind>';
   expect(() => server(inner)).toThrow('must be a URL such as turn:host:port?transport=tcp');
 });
 
-test('macros of the API stay as they are, and are refused where their characters are', () => {
+test('macros in the API are not expanded, and refused in fields that exclude their characters', () => {
   const MACRO = '$' + '{env:HOME}';
   const read = vhost({ distribution: MACRO, host: { names: [MACRO], tls: { certPath: MACRO, keyPath: 'k' } } })();
   expect(read.typed).toMatchObject({ distribution: MACRO, host: { names: [MACRO], tls: { certPath: MACRO } } });

@@ -11,7 +11,7 @@ const refused = (text: string): string => {
   }
 };
 
-it('counts tags and attributes, and nothing that only looks like them', () => {
+it('counts tags and attributes, and no text that resembles them', () => {
   expect(refused('<a b="1" c=\'2\'><d e="3"/>text</a>')).toBe('');
   expect(refused('<a><b/><c/><d/></a>')).toBe('The XML has more than 4 tags');
   expect(refused('<a b="1" c="2" d="3" e="4"/>')).toBe('The XML has more than 3 attributes');

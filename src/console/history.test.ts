@@ -5,7 +5,7 @@ import { NoteBook } from './notes.ts';
 import { hashOf, pageAt } from './routes.ts';
 
 describe('a history', () => {
-  test('keeps the newest samples, and no more than it has room for', () => {
+  test('keeps the newest samples up to its size', () => {
     const history = new History(['in', 'out'], 3);
     for (let n = 1; n <= 10; n += 1) history.add(n * 1000, { in: n, out: n === 10 ? null : -n });
     expect([history.size, history.times(), history.column('in'), history.column('out')]).toEqual([
@@ -30,7 +30,7 @@ describe('a history', () => {
     expect([history.times(), history.last('in')]).toEqual([[7, 8, 9, 10], 10]);
   });
 
-  test('knows no figure that was never told', () => {
+  test('does not know a series without values', () => {
     const history = new History(['cpu'], 2);
     history.add(1, { cpu: null });
     expect([history.knows('cpu'), history.last('cpu')]).toEqual([false, null]);
@@ -59,7 +59,7 @@ describe('a quantile of a histogram', () => {
     expect(quantileSince(at([0, 0, 5]), at([0, 0, 0]), 0.99)).toBe(0.1);
   });
 
-  test('is not known without samples', () => {
+  test('is null without new samples', () => {
     expect(quantileSince(at([5, 5, 5]), at([5, 5, 5]), 0.99)).toBeNull();
     expect(quantileSince(at([5, 5, 5]), null, 0.99)).toBeNull();
     expect(quantileSince([], [], 0.99)).toBeNull();
@@ -85,7 +85,7 @@ describe('notes', () => {
     ]);
   });
 
-  test('tell what health says once, and when it is over', () => {
+  test('report a health condition once, and its end', () => {
     const notes = new NoteBook();
     for (const at of [1, 2, 3]) notes.take(at, [], at < 3 ? ['a disk is full'] : []);
     expect(notes.all.map(({ at, text }) => [at, text])).toEqual([

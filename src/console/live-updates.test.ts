@@ -23,7 +23,7 @@ function followed(clock: LiveClock) {
   return { calls, leave: () => leave.map((each) => each()) };
 }
 
-test('without events everything is looked at every two seconds, and nothing while the page is hidden', () => {
+test('without events everything is read every two seconds, and nothing while the page is hidden', () => {
   const { calls, leave } = followed(new LiveClock());
   vi.advanceTimersByTime(6000);
   expect(calls).toEqual({ figures: 3, names: 3 });

@@ -34,7 +34,7 @@ test('common codecs are preferred, and other codecs are used when there are no c
   expect(chosen([OPUS, AV1], { isCommon })).toEqual(['default: av1 opus']);
 });
 
-test('other audio codecs are renditions of their own where players choose by codec, one for each', () => {
+test('each further audio codec becomes one separate rendition when players choose by codec', () => {
   const choice: Partial<DefaultChoice> = { isCommon: ({ type, codec }) => type === 'video' || codec === 'AAC', everyAudioCodec: true };
   expect(chosen([VIDEO, OPUS, AAC, LOUD, MP3], choice)).toEqual(['default: hd aac', 'opus: hd opus', 'mp3: hd mp3']);
   expect(chosen([VIDEO, OPUS], choice)).toEqual(['default: hd opus']);

@@ -175,7 +175,7 @@ describe('the rest of a delay buffer', () => {
     expect(turnsIn(seen)).toEqual([2, 2, 1]);
   });
 
-  test('needs no turns where there is little of it', () => {
+  test('is released in a single turn when it is small', () => {
     const { buffer } = filled(256);
     expect(buffer.settle(() => expect.unreachable())).toBe(false);
     buffer.close();
@@ -336,14 +336,14 @@ describe('an application with DelayBufferTimeMs', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  test('shows nothing more of a source that was denied, however much there is', async () => {
+  test('drops all held packets of a source that was denied', async () => {
     const started = start(60_000);
     await sendMore(started);
     started.ingest.close({ code: 'denied', detail: '' });
     expect([started.application.stream('s'), started.seen]).toEqual([undefined, []]);
   });
 
-  test.each<CloseReason['code']>(['deleted', 'denied', 'no-room'])('shows nothing more of a stream that was %s', async (code) => {
+  test.each<CloseReason['code']>(['deleted', 'denied', 'no-room'])('drops the held packets of a stream that was %s', async (code) => {
     const started = start(2000);
     await send(started);
     pass(started.clock, 2005);

@@ -64,7 +64,7 @@ const cue = (type: 'out' | 'in' | 'cont', duration = 0) => ({ format: 'cue', dat
 const splice = (id: number, autoReturn: boolean, type: 'out' | 'in' = 'out') =>
   ({ format: 'scte35', data: buildSpliceInsert({ id, type, time: 0, duration: type === 'out' ? 270_000 : null, autoReturn }) }) as const;
 
-it('gives an event the time of the media that is there, or its own on the timeline', () => {
+it('gives an event the time of the newest media, or its own time on the timeline', () => {
   carry({});
   carry({ at: 103 });
   expect(packets.map(({ pts, dts, event }) => [pts, dts, event?.target])).toEqual([
@@ -97,7 +97,7 @@ it('ends a break one interval before its end, at a keyframe', () => {
   expect(injector.waits).toBe(false);
 });
 
-it('ends splices that return by themselves, each by its own id, and no others', () => {
+it('ends splices with auto return, each by its own id, and no others', () => {
   carry(splice(1, true));
   carry(splice(2, false));
   carry(splice(3, true));
@@ -142,7 +142,7 @@ it('leaves the end of a settled break to its sender', () => {
   expect(injector.waits).toBe(false);
 });
 
-it('remembers no more than 16 breaks', () => {
+it('remembers at most 16 breaks', () => {
   for (let id = 0; id < 40; id += 1) carry(splice(id, true));
   reach(60);
   expect(packets).toHaveLength(40 + 16);
@@ -160,7 +160,7 @@ it('refuses and counts floods, oversized events, and events before media', () =>
   expect(injector.counters.refused).toBe(152);
 });
 
-it('counts markers that are none', () => {
+it('counts malformed markers', () => {
   carry({ format: 'cue', data: Buffer.from('nine byte') });
   carry({ format: 'scte35', data: Buffer.from('x') });
   expect([injector.counters, packets]).toEqual([{ carried: 0, refused: 0, malformed: 2 }, []]);
@@ -190,7 +190,7 @@ it('sends a continuing break at once', () => {
   expect(packets[0]?.pts).toBe(10_000);
 });
 
-it('ends a cue and a splice though one begins behind the other', () => {
+it('ends a cue and a splice that overlap', () => {
   carry(splice(0, true));
   carry(cue('out', 5000));
   reach(60);

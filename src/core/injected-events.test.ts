@@ -88,7 +88,7 @@ it('places an event after the waiting packets, and an urgent event before them',
   expect(packets.find(({ event }) => event?.format === 'id3v2')).toMatchObject({ pts: 1100, event: { format: 'id3v2', target: 'video' } });
 });
 
-it('hands an urgent event on at once, though no packet comes behind it', async () => {
+it('passes an urgent event on at once, without waiting for a packet', async () => {
   const { ingest, stream, turns } = setUp();
   feed(ingest, 0, 31);
   await settled();
@@ -174,7 +174,7 @@ it('ends breaks of the API, and no break of the previous source, when another so
   expect(told.map((splice) => `${splice?.id} ${splice?.type}`)).toEqual(['1 out', '2 out', '2 in']);
 });
 
-it('takes no event of a source that has brought no media, so that none goes round in a ring of pulls', async () => {
+it('refuses events before a source has sent media, and limits events that circle in a ring of pulls', async () => {
   const { ingest, stream } = setUp();
   feed(ingest, 0, 31);
   await settled();
@@ -203,7 +203,7 @@ it('takes no event of a source that has brought no media, so that none goes roun
   expect(passes).toBeLessThanOrEqual(100);
 });
 
-it('takes no event before there is media, and none when it has ended', async () => {
+it('refuses events before the first media and after the end', async () => {
   const { ingest, stream } = setUp();
   expect(stream.inject(ID3, false)).toBe(false);
   feed(ingest, 0, 1);

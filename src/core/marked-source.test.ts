@@ -25,7 +25,7 @@ function setUp() {
   return { router, packets, play };
 }
 
-it('keeps the times of a source that says where segments begin, holes and all, and its marks', () => {
+it('keeps the timestamps and marks of a source that marks segments, including gaps', () => {
   const { packets, play } = setUp();
   play(5000, MARK);
   play(30_000, { ...MARK, msn: 15 });

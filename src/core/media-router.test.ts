@@ -145,7 +145,7 @@ describe('MediaRouter', () => {
     expect(announcements.at(-1)).toMatchObject([{ id: 0, type: 'video' }, { id: 1 }, { type: 'data' }]);
   });
 
-  it('leaves a track as it was when its new parameters cannot be read', () => {
+  it('keeps a track unchanged when its new parameters are unreadable', () => {
     const { router, packets, announcements } = routerWithOutput();
     router.setTracks([videoTrack(), audioTrack()]);
     router.push(videoPacket(0));

@@ -452,7 +452,7 @@ describe('Orchestrator', () => {
     expect(orchestrator.applicationOnDemand('v', 'again')).toBeDefined();
   });
 
-  it('makes no application where there is no template', async () => {
+  it('makes no application without a template', async () => {
     const { orchestrator } = setUp();
     orchestrator.restore(vhostDefinition('v', ['*']), [appDefinition('app')], { readOnly: true });
     expect(orchestrator.applicationOnDemand('v', 'made')).toBeUndefined();

@@ -68,7 +68,7 @@ describe('OutboundStream', () => {
     expect(packets()).toEqual(sent);
   });
 
-  it('hands each packet to all publishers at once, and says to each when a turn with packets is over', () => {
+  it('passes each packet to all publishers at once, and signals the end of each turn with packets', () => {
     const { stream } = setUp([HIGH]);
     const calls: string[] = [];
     const named = (name: string) => ({

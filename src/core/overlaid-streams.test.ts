@@ -135,7 +135,7 @@ describe('streams of an application with overlays', () => {
     expect(logger.matching('the overlay map could not be read in time: the stream has no overlays')).toHaveLength(1);
   });
 
-  test.each([{ enable: false, path: '/m' }, { enable: true }])('are not asked about with %j', async (overlays) => {
+  test.each([{ enable: false, path: '/m' }, { enable: true }])('do not read a map with %j', async (overlays) => {
     const { publish, read, images } = start([profile('p', '${OriginStreamName}')], overlays);
     send(publish('s'));
     await settle();

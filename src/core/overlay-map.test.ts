@@ -17,7 +17,7 @@ function map(...entries: readonly string[]): string {
 }
 
 describe('an overlay map', () => {
-  it('says which images lie where', () => {
+  it('lists the images with their places', () => {
     const place = '<Left>MAIN_W-OVERLAY_W</Left><Top>10</Top><Width>64</Width><Height>MAIN_H / 4</Height><Opacity>50</Opacity>';
     const entries = parseOverlayMap(
       map(`${NAME}<VariantNames>*_1080p, low</VariantNames><Overlay>${LOGO}${place}</Overlay><Overlay>${LOGO}</Overlay>`),
@@ -106,7 +106,7 @@ describe('the images of a map', () => {
     ['.', 'is not a file'],
     ['http://192.0.2.1/logo.png', 'only files are taken'],
     ['file://host/logo.png', 'is no path'],
-  ])('%s is left out and told, and the others stay', async (url, reason) => {
+  ])('%s is left out with a log line, and the others stay', async (url, reason) => {
     const { images, lines } = await read(url);
     expect(images.length).toBe(1);
     expect(lines).toEqual([expect.stringMatching(/^the overlay '.*' cannot be used: .*; it is left out$/)]);
@@ -148,7 +148,7 @@ describe('the images of a map', () => {
     expect(lines[0]).toMatch(/^overlay map cannot be used: .*AllowedRoots.*; the stream has no overlays$/);
   });
 
-  it('are none where the map cannot be read', async () => {
+  it('are none when the map cannot be read', async () => {
     const logger = new RecordingLogger();
     const anywhere = new AllowedFolders(null, '');
     expect(await readOverlays(join(folder, 'none.xml'), anywhere, logger)).toEqual([]);

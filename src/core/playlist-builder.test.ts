@@ -96,7 +96,7 @@ describe('buildPlaylist', () => {
     expect(templated(template)).toEqual(expected);
   });
 
-  it('tells tracks of one encode apart by their order', () => {
+  it('distinguishes tracks of one encode by their order', () => {
     const twin = videoTrack({ id: 8, variantName: 'high', width: 1280, height: 720 });
     const made = build({ rendition_templates: [{ name: '${Height}p', video_template: { variant_name: 'high' } }] }, [HIGH, twin, AAC]);
     expect(made?.renditions.map(({ name, videoIndexHint }) => [name, videoIndexHint])).toEqual([

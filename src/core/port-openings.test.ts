@@ -19,7 +19,7 @@ test('all occupied ports are reported together, and any other failure at once', 
   );
 });
 
-test('a port that is asked for later fails by itself', async () => {
+test('a port opened later fails with its own error', async () => {
   const openings = new PortOpenings();
   openings.check();
   await expect(openings.open('TLS port 3334', refused('listen EADDRINUSE'))).rejects.toThrow('TLS port 3334 cannot be opened');

@@ -85,7 +85,7 @@ function profiles(...outputProfile: object[]): Advice {
 }
 
 describe('a stream whose output profiles a control server chooses', () => {
-  test('is held until that is known, loses nothing, and holds up no other', async () => {
+  test('is held until the answer without loss, and does not delay other streams', async () => {
     const { asked, packets, publish, application } = start();
     const [one, two] = [publish('one'), publish('two')];
     send(one);
@@ -137,7 +137,7 @@ describe('a stream whose output profiles a control server chooses', () => {
     expect(logger.matching(`stream closed: ${reason}`)).toHaveLength(1);
   });
 
-  test('ends where there are no profiles to fall back to', async () => {
+  test('ends when there are no profiles to fall back to', async () => {
     const { asked, publish, closes } = start({ outputProfiles: { outputProfile: [] } });
     send(publish('s'));
     await settle();

@@ -21,7 +21,7 @@ it('removes a stream when no input came for the time that it may take, however m
   expect(source.asked.length).toBe(1);
 });
 
-it('removes a stream whose source accepts again and again and sends nothing', async () => {
+it('removes a stream whose source accepts each connection and sends nothing', async () => {
   const clock = new ManualClock();
   const { application, source, pull, logger } = setUpPulls(() => true, clock);
   await pull({ urls: ['rtsp://first/'] }, table);

@@ -9,7 +9,7 @@ it('tries of a stream that is kept become rarer with every round over its URLs, 
   expect(pauses([1, 2, 3, 4, 5, 6, 7], 3, true)).toEqual([500, 500, 500, 1000, 1000, 1000, 2000]);
 });
 
-it('a stream that is given up soon is tried at one pace', () => {
+it('a stream that is not persistent is retried at a constant interval', () => {
   expect(pauses([1, 2, 10], 1, false)).toEqual([500, 500, 500]);
 });
 

@@ -190,7 +190,7 @@ it('does not call a source silent whose media waits for more, and does when that
 it.each([
   ['whose provider is not enabled any more', { without: true }],
   ['whose name a publisher has taken', { without: false }],
-])('keeps a persistent stream %s after the restart of its application, and brings it back by itself', async (_what, { without }) => {
+])('keeps a persistent stream %s after the restart of its application, and restarts it later', async (_what, { without }) => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
   const { application, store, pull, pulls, logger, source } = setUpPulls(() => true);
   await pull({}, { persistent: true });

@@ -28,7 +28,7 @@ async function restored(): Promise<{ readonly hosts: Record<string, string[]>; r
   return { hosts, logger };
 }
 
-test('an application that is no longer valid is left out, told and kept aside; all else starts', async () => {
+test('an application that is no longer valid is logged and kept aside; all others start', async () => {
   const store = new StateStore(folder, new RecordingLogger());
   await store.save({ name: 'v', order: 1, definition: { name: 'v', host: { names: ['*'] } }, applications: [BAD, GOOD] });
   await store.save({ name: 'w', order: 2, definition: { name: 'w', host: { names: ['\u0007'] } }, applications: [] });
@@ -50,7 +50,7 @@ test('an application that is no longer valid is left out, told and kept aside; a
   expect(again.logger.lines.filter(({ level }) => level === 'error')).toEqual([]);
 });
 
-test('macros of a stored definition stay as they are', async () => {
+test('macros of a stored definition are not expanded', async () => {
   const store = new StateStore(folder, new RecordingLogger());
   const definition = { name: 'v', host: { names: ['*'] }, distribution: '$' + '{env:HOME}' };
   await store.save({ name: 'v', order: 1, definition, applications: [] });

@@ -23,7 +23,7 @@ it('keeps a message for the frame of its time', () => {
   expect(insertion.size).toBe(0);
 });
 
-it('keeps no more than the 32 newest for a track whose frames do not come', () => {
+it('keeps at most the 32 newest for a track without frames', () => {
   const insertion = new SeiInsertion();
   const plain = frame(1000).data.length;
   insertion.add(event(0), [video]);

@@ -54,7 +54,7 @@ test('a session with a used id replaces the first one, and the count stays right
   expect([registry.size, meter.totalSessions]).toEqual([0, 0]);
 });
 
-test('each has figures of its own, and the time it began', () => {
+test('each session has its own counters and its start time', () => {
   const session = open('a');
   const began = clock.now();
   clock.advance(500);

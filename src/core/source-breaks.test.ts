@@ -5,7 +5,7 @@ import { SourceBreaks } from './source-breaks.ts';
 /** A time_signal whose descriptor identifies content. */
 const IDENTIFICATION = Buffer.from('fc302700000000000000fff00506fe000000100011020f43554549000000077fbf000001000072484fca', 'hex');
 
-it('passes a splice that is none of a break, and has nothing to end for it', () => {
+it('passes a splice that is no break, and has no end to send for it', () => {
   const breaks = new SourceBreaks();
   expect(breaks.admits({ format: 'scte35', data: IDENTIFICATION })).toBe(true);
   expect(breaks.end(1)).toEqual([]);
@@ -19,7 +19,7 @@ it('ends a break that was announced in its middle', () => {
   ]);
 });
 
-it('knows no break of anything that is none', () => {
+it('finds no break in other events and in malformed cues', () => {
   const breaks = new SourceBreaks();
   expect(breaks.admits({ format: 'id3v2', data: Buffer.from('ID3') })).toBe(false);
   expect(breaks.admits({ format: 'cue', data: Buffer.from('x') })).toBe(false);

@@ -42,7 +42,7 @@ it('needs packets when the stream does', () => {
 it.each([
   ['was cut', (link: SourceLink) => link.cut(), 0],
   ['has closed', (link: SourceLink) => link.close(LEFT), 1],
-])('hands on nothing once it %s', (_what, end, told) => {
+])('passes nothing on after it %s', (_what, end, told) => {
   const { link, stream, closed } = setUp();
   end(link);
   end(link);

@@ -139,7 +139,7 @@ describe('a stream that outlives its source', () => {
     expect(application.stream('s')?.sourceType).toBe('SRT');
   });
 
-  it('lets nothing pass before the first keyframe of the new source', () => {
+  it('passes nothing on before the first keyframe of the new source', () => {
     const { application, packets, request } = setUp();
     const first = application.openIngest(request());
     first.setTracks([videoTrack()]);
@@ -234,7 +234,7 @@ describe('a stream that outlives its source', () => {
   it.each([
     ['far from the limit', 0],
     ['just before the limit', 950],
-  ])('does not take a server that was held up %s for a silent source', (_, before) => {
+  ])('does not report a silent source after the server was blocked %s', (_, before) => {
     const { application, clock, request } = setUp({ providers: { rtmp: { packetSilenceTimeoutMs: 1000 } } });
     const ingest = application.openIngest(request());
     ingest.setTracks([videoTrack()]);
@@ -265,7 +265,7 @@ describe('a stream that outlives its source', () => {
     expect(application.stream('s')?.source.present).toBe(false);
   });
 
-  it('ends for a source whose tracks are to pass as they are: its outputs are others', () => {
+  it('ends for a source with passthrough, which has other outputs', () => {
     const { application, ended, request } = setUp();
     const ingest = application.openIngest(request());
     ingest.setTracks([videoTrack()]);

@@ -11,7 +11,7 @@ afterEach(() => {
 });
 
 describe('a stand-in', () => {
-  it('is made ready while the encoder is there, and plays when it leaves, from where it left on', async () => {
+  it('is prepared while the encoder is connected, and continues the stream when the encoder leaves', async () => {
     const studio = setUp();
     const encoder = studio.publish();
     await send(studio, encoder);
@@ -109,7 +109,7 @@ describe('a stand-in', () => {
     expect([stream.source.present, studio.ended]).toEqual([false, []]);
   });
 
-  it('is not called for a stall of the server, behind which the encoder sends again', async () => {
+  it('is not started by a stall of the server after which the encoder sends again', async () => {
     const studio = setUp();
     const encoder = studio.publish();
     await send(studio, encoder);
@@ -210,7 +210,7 @@ describe('a stand-in', () => {
     expectContinuous(studio.packets);
   });
 
-  it('is not taken off air more than now and then by an encoder that comes and goes all the time', async () => {
+  it('is interrupted at a limited rate by an encoder that connects and leaves repeatedly', async () => {
     const studio = setUp();
     const standIn = await lost(studio);
     for (let round = 0; round < 60; round += 1) {
@@ -255,7 +255,7 @@ describe('a stand-in', () => {
     expect(studio.application.hasStream('s')).toBe(false);
   });
 
-  it('is for streams whose names match, and for none by itself', () => {
+  it('is made for streams with a matching name, and never of the stream itself', () => {
     const studio = setUp({
       sourceLoss: {
         standIn: [

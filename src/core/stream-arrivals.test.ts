@@ -15,7 +15,7 @@ function setUp(...coming: string[]) {
   return { arrivals, playable, names };
 }
 
-it('answers at once where there is nothing to wait for', async () => {
+it('answers at once for a playable stream and for an absent stream', async () => {
   const { arrivals, playable } = setUp();
   playable.add('there');
   expect(await Promise.all([arrivals.wait('there', 1000), arrivals.wait('nowhere', 1000)])).toEqual([true, false]);

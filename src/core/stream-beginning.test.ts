@@ -105,7 +105,7 @@ describe('the beginning of outputs', () => {
     expect(viewer().of('source').length).toBe(120);
   });
 
-  it('waits no longer for encodes that fall behind than it has waited for them to be known', async () => {
+  it('waits for slow encodes no longer than it waited for their announcement', async () => {
     const { outputs, viewer, push, transcoder } = setUpOutputs();
     transcoder.echo = false;
     outputs.setTracks([VIDEO, AUDIO], true);
@@ -144,7 +144,7 @@ describe('the beginning of outputs', () => {
     expect([widths[0], widths.at(-1), widths.length]).toEqual([1280, 1920, 60]);
   });
 
-  it('begins without an encode that stays silent for five seconds of media, and takes it in when it comes', async () => {
+  it('starts without an encode that sends nothing for five seconds of media, and adds it when it starts', async () => {
     const { outputs, viewer, push, transcoder, logger } = setUpOutputs();
     transcoder.echo = false;
     outputs.setTracks([VIDEO, AUDIO], true);

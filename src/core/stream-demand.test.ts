@@ -70,19 +70,19 @@ describe('a stream that a viewer asks for', () => {
     expect(pulled.length).toBe(2);
   });
 
-  it.each([new IngestRefused('provider-disabled', 'x'), new TypeError('a fault of ours')])('is not found after %s', async (error) => {
+  it.each([new IngestRefused('provider-disabled', 'x'), new TypeError('a fault of ours')])('is 404 after %s', async (error) => {
     const { demand } = setUp(async () => {
       throw error;
     });
     expect(await demand.find(wanted('s'))).toBe(false);
   });
 
-  it('is not found when its source ends before it can be played', async () => {
+  it('is 404 when its source ends before it can be played', async () => {
     const { demand } = setUp(async () => undefined);
     expect(await demand.find(wanted('s'))).toBe(false);
   });
 
-  it('is not pulled when it is coming already', async () => {
+  it('is not pulled while a publisher is about to start it', async () => {
     const { demand, streams, becomes, pulled } = setUp(async () => undefined);
     streams.add('s');
     const found = demand.find(wanted('s'));
@@ -90,7 +90,7 @@ describe('a stream that a viewer asks for', () => {
     expect([await found, pulled.length]).toEqual([true, 0]);
   });
 
-  it('gets an application of its own where there is a template', async () => {
+  it('gets an application from a template', async () => {
     const { demand, playable } = setUp(async (streams, { name }) => {
       streams.add(name);
       playable.add(name);
@@ -113,7 +113,7 @@ describe('a stream that a viewer asks for', () => {
     expect(demand.find({ ...wanted('late'), client: '192.0.2.1' })).not.toBeNull();
   });
 
-  it('is nothing without an application, or with too many others', async () => {
+  it('is refused without an application, or beyond 200 waiting requests', async () => {
     const never = Promise.withResolvers<void>();
     const { demand } = setUp(() => never.promise);
     expect(demand.find({ ...wanted('s'), app: 'other' })).toBeNull();
@@ -129,7 +129,7 @@ describe('a stream that no origin matches', () => {
   const NONE = { origin: [], properties: { retryCount: 7 } } as unknown as OriginsConfig;
   const register = async (streams: Set<string>, { name }: PullDefinition): Promise<void> => void streams.add(name);
 
-  it('is pulled as a relay from where the origin map says, and looked up once for all who ask', async () => {
+  it('is pulled as a relay from the address in the origin map, looked up once for all requests', async () => {
     const asked: string[] = [];
     const locate = async (app: string, stream: string) => {
       asked.push(`${app}/${stream}`);
@@ -152,7 +152,7 @@ describe('a stream that no origin matches', () => {
     expect([await found, pulled[0]?.properties.relay]).toEqual([true, false]);
   });
 
-  it('is not there when the map does not know it, which is not asked for again at once', async () => {
+  it('is 404 when the map does not have it, and is not looked up again at once', async () => {
     let asked = 0;
     const locate = async (): Promise<null> => {
       asked += 1;

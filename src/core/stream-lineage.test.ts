@@ -24,7 +24,7 @@ it('forgets an ended use, once per use', () => {
   expect(lineage.loopOf(at('a'), at('b'))).toBeNull();
 });
 
-it('comes to an end where others go in circles, and looks at each stream once', () => {
+it('terminates in a graph with cycles, and visits each stream once', () => {
   const lineage = new StreamLineage();
   // 2^40 ways.
   for (let step = 0; step < 40; step += 1)

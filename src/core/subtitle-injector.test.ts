@@ -82,7 +82,7 @@ function setUp({ delayMs = 0, subtitles = SUBTITLES, keepStreamMs = 0 } = {}) {
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 const cue = (text: string, startOffset = 0, duration = 1000) => ({ text, startOffset, duration, settings: '' });
 
-it('puts cues one behind the other from where the media is, each label by itself', async () => {
+it('queues cues one after another from the current media time, separately for each label', async () => {
   const { ingest, stream, cues } = setUp();
   for (let index = 0; index < 60; index += 1) ingest.push(videoPacket(index));
   await settled();
@@ -96,7 +96,7 @@ it('puts cues one behind the other from where the media is, each label by itself
   ]);
 });
 
-it('gives tracks as they are configured, with ids that the source does not need', async () => {
+it('adds the configured tracks, with ids that the source does not use', async () => {
   const { ingest, tracks, stream } = setUp();
   for (let index = 0; index < 5; index += 1) ingest.push(videoPacket(index));
   await settled();
@@ -162,7 +162,7 @@ it('takes cues of the source by their language, in its own time', async () => {
   expect(stream.subtitles.counters).toEqual({ carried: 2, refused: 2 });
 });
 
-it('is not there where it is not enabled', () => {
+it('has no tracks when it is disabled', () => {
   const { stream } = setUp({ subtitles: { ...SUBTITLES, enable: false } });
   expect(stream.tracks.some(({ type }) => type === 'subtitle')).toBe(false);
   expect(stream.subtitles.send([{ label: 'English', cues: [cue('x')] }])).toBe(false);

@@ -61,7 +61,7 @@ test.each([
   expect(connected({ config }).url).toBe(url);
 });
 
-test('an address of the API alone comes before that of the server, and a TLS port is taken where there is no other', () => {
+test('the address of the API precedes that of the server, and a TLS port is used when there is no other', () => {
   const tls = '<TLS><CertPath>cert.pem</CertPath><KeyPath>key.pem</KeyPath></TLS>';
   const alone = configured('secret', (xml) =>
     xml

@@ -47,7 +47,7 @@ describe.each([
 
   afterEach(() => started.pool.stop());
 
-  test(`${CLIENTS} clients that misbehave leave nothing behind`, async () => {
+  test(`${CLIENTS} misbehaving clients leave no connections and no memory behind`, async () => {
     const clients = await Promise.all(
       Array.from({ length: CLIENTS }, async (_, n) => {
         const client = await RawClient.open(port, { allowHalfOpen: true });

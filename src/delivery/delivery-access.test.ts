@@ -95,7 +95,7 @@ describe.each(BEGINNINGS)('%s of %s at %s', (word, kind, path) => {
     expect((await ask(signed(path, { real_ip: '192.0.2.0/24' }), forged)).status).toBe(401);
   });
 
-  test('is judged each time when the URL comes again and again', async () => {
+  test('is judged again for each request of a repeated URL', async () => {
     await serve();
     const url = signed(path, { allow_ip: '127.0.0.1' });
     for (let n = 0; n < 4; n += 1) expect((await ask(url)).status).toBe(200);
@@ -151,7 +151,7 @@ describe('later requests', () => {
     expect(await ask(at(`/app/stream/part.m4s?session=${token}`))).toEqual({ status: 200, text: 'part.m4s' });
   });
 
-  test('a session is no way to another one', async () => {
+  test('a session does not open another session', async () => {
     await serve();
     const token = await session();
     expect((await ask(at(`/app/stream/new-session.m3u8?session=${token}`))).status).toBe(401);
@@ -196,7 +196,7 @@ describe('the URL that was signed', () => {
   const path = '/app/stream/new-session.m3u8';
   const over = (origin: string): string => signUrl(`${origin}${path}`, { url_expire: Date.now() + HOUR }, KEYS);
 
-  test('has the port of the server where the client named none', async () => {
+  test('includes the port of the server when the client sent none', async () => {
     const { pool } = await start(['llhls']);
     new BlobFeed(pool, 'stream');
     expect(await statusFor(over(`http://127.0.0.1:${port}`), { host: '127.0.0.1' })).toBe(200);

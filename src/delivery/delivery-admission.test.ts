@@ -129,7 +129,7 @@ describe('connections of one address', () => {
 });
 
 describe('signalling', () => {
-  test('that waits for its answer has a share of its own for each address', async () => {
+  test('requests that wait for an answer have a separate share per address', async () => {
     const { plain, logger, listenSecure } = await start({ signalling: 2 });
     const waiting = [await open(plain, '127.0.0.1', WHEP), await open(plain, '127.0.0.1', WHEP)];
     const refused = await open(plain, '127.0.0.1', WHEP);
@@ -156,7 +156,7 @@ describe('behind a trusted proxy', () => {
   const WITH = (client: string, file: string): string =>
     GET.replace('hello', file).replace('\r\n\r\n', `\r\nX-Forwarded-For: ${client}\r\n\r\n`);
 
-  test('a viewer is where X-Forwarded-For says, and the proxy has no share', async () => {
+  test('the address of a viewer is taken from X-Forwarded-For, and the proxy has no share', async () => {
     const { plain, logger, clients } = await start({ viewers: 2, trustedProxies: ['127.0.0.1'] });
     const proxy = [await open(plain), await open(plain), await open(plain)];
     proxy[0]?.send(WITH('203.0.113.1, 192.0.2.7', 'new-session'));
@@ -179,7 +179,7 @@ describe('behind a trusted proxy', () => {
     expect(clients.at(-1)?.address).toBe('127.0.0.1');
   });
 
-  test('a client has asked where X-Forwarded-Proto says, over WHEP and WebSocket', async () => {
+  test('the requested scheme is taken from X-Forwarded-Proto, over WHEP and WebSocket', async () => {
     const { plain, clients, listenSecure } = await start({ trustedProxies: ['127.0.0.1'] });
     const exchange = await open(plain, '127.0.0.1', WHEP.replace('\r\n\r\n', '\r\nX-Forwarded-Proto: https\r\n\r\noffer'));
     await exchange.until((text) => text.includes('answered'));

@@ -146,7 +146,7 @@ describe('the session', () => {
     expect([await segment(ts.text), await segment(ll), await part(ll), await part(ts.text)]).toEqual([200, 401, 200, 401]);
   });
 
-  test('of an open application opens nothing once there are tokens', async () => {
+  test('of an open application is refused after the application got tokens', async () => {
     await serve(0);
     setTokens(null);
     await expect.poll(() => statusOf(at('/app/stream/new-session.m3u8')), { timeout: 10_000 }).toBe(200);

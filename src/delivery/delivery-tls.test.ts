@@ -134,7 +134,7 @@ describe.each([
     session.destroy();
   });
 
-  test('an HTTP/2 client that takes nothing, or leaves in the middle, frees the memory', async () => {
+  test('an HTTP/2 client that does not read, or leaves in the middle, frees the memory', async () => {
     blobs.putBytes('seg', randomBytes(20_000_000));
     const session = connectHttp2(`https://localhost:${port}`, { rejectUnauthorized: false });
     session.on('error', () => {});
@@ -200,7 +200,7 @@ describe.each([
     await expect.poll(() => certificateFor('deep.example')).toBe('DNS:renewed.test');
   });
 
-  test('speaks HTTP/1.1 alone where HTTP/2 is off', async () => {
+  test('offers HTTP/1.1 only when HTTP/2 is off', async () => {
     const { pool } = await startBlobPool(threads, {}, { http2: false });
     pool.setCertificates([DEFAULT]);
     const { port: old } = await pool.listen({ host: '127.0.0.1', port: 0, tls: true });

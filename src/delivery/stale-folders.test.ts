@@ -28,7 +28,7 @@ async function left(name: string): Promise<string> {
   return folder;
 }
 
-test('folders of servers that were killed go, and nothing else', async () => {
+test('only folders of killed servers are removed', async () => {
   const dead = await left('millrace-abcDE1');
   const filled = await left('millrace-abcDE2');
   writeFileSync(path.join(filled, 'other'), '');
@@ -66,6 +66,6 @@ test.skipIf(process.getuid?.() !== 0)('folders of other users do not hide stale 
   expect(readdirSync(place)).toHaveLength(300);
 });
 
-test('a place that is not there is no trouble', async () => {
+test('a missing place is accepted', async () => {
   expect(await removeStaleFolders(path.join(place, 'none'))).toBe(0);
 });

@@ -167,7 +167,7 @@ test('a hanging server is awaited until the timeout, or until the request is can
   expect((await closed).kind).toBe('refused');
 });
 
-test.each(['ftp://a/b', 'http://', 'nonsense'])('%s is no URL of a control server', (controlServerUrl) => {
+test.each(['ftp://a/b', 'http://', 'nonsense'])('%s is refused as the URL of a control server', (controlServerUrl) => {
   const transcodeWebhook = { enable: true, controlServerUrl, secretKey: 's' };
   expect(() => readApplication({ name: 'app', type: 'live', transcodeWebhook })).toThrow(/[cC]ontrolServerUrl/);
 });

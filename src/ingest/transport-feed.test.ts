@@ -42,7 +42,7 @@ function tables(tracks: readonly Track[]): Uint8Array {
 describe('a source that is of no use', () => {
   const audios = [0, 1].map((id) => audioTrack({ id: id + 1 }));
 
-  it('is given up when its program changes all the time, and not for a change now and then', () => {
+  it('is refused when its program changes continuously, but not for occasional changes', () => {
     const clock = new ManualClock();
     const { feed } = open({ clock });
     const [one, two] = [tables(audios.slice(0, 1)), tables(audios)];
@@ -67,7 +67,7 @@ describe('a source that is of no use', () => {
     expect(codeOf(() => send(one))).toBe('TS_PROGRAMS');
   });
 
-  it('is not given up without a clock: files have no time', () => {
+  it('is accepted without a clock, as files have no arrival times', () => {
     const { feed } = open();
     for (let change = 0; change < 400; change += 1) {
       const copy = tables(audios.slice(0, 1 + (change % 2)));

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { ManualClock } from '../../test/fakes/manual-clock.ts';
 import { EventLoopWatch } from './event-loop-watch.ts';
 
-test('a halt counts for all that was due while it lasted, a punctual look as none', () => {
+test('a stall counts for all timers that were due in it, a punctual look has no delay', () => {
   const clock = new ManualClock();
   const watch = new EventLoopWatch(clock);
   watch.start();

@@ -89,7 +89,7 @@ test('stream information lists tracks by id and playlists by file name', () => {
   expect(info.outputs[0]?.playlists.map(({ fileName }) => fileName)).toEqual(['abr', 'llhls']);
 });
 
-test('bit rates are strings: the announced one if there is one, else the measured one', () => {
+test('bitrates are strings: the announced bitrate, or else the measured one', () => {
   const { tracks } = streamInformation(fakeStream('s'), { masked: false }).input;
   expect(Value.Clone(tracks[0])).toMatchObject({
     video: { bitrate: '2500000', bitrateConf: '2500000', bitrateAvg: '2391000', bitrateLatest: '2410000' },

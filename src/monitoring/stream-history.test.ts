@@ -92,7 +92,7 @@ describe('the past of streams', () => {
     expect(history.size).toBe(0);
   });
 
-  test('it runs by itself until it is stopped', () => {
+  test('it samples periodically until it is stopped', () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
     try {
       const { clock, publish, samples, history } = setUp();

@@ -121,7 +121,7 @@ describe('attribute lists', () => {
     );
   });
 
-  it('cannot be broken out of by a quoted string', () => {
+  it('keep a quoted string inside its quotes', () => {
     fc.assert(
       fc.property(fc.string(), (text) => {
         expect([...parseAttributeList(`NAME=${quoted(text)}`).keys()]).toEqual(['NAME']);

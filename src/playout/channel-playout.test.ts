@@ -51,7 +51,7 @@ describe('a channel', () => {
     ['nobody watches', Urgency.NONE, 100],
     ['somebody waits for parts', Urgency.LOW_LATENCY, 10],
     ['somebody waits for packets', Urgency.REAL_TIME, 1],
-  ])('sends when other channels do, and nothing later than that, where %s', async (_who, urgency, bundle) => {
+  ])('sends together with other channels, and no later, when %s', async (_who, urgency, bundle) => {
     const channels = [0.3, 37.7].map(async (later) => {
       const channel = new FakeChannel(ODD);
       const zero = channel.clock.monotonic();
@@ -78,7 +78,7 @@ describe('a channel', () => {
     }
   });
 
-  it('is no more than a packet away from the wall clock after a day of items', async () => {
+  it('is at most a packet away from the wall clock after a day of items', async () => {
     const sparse: Readonly<Record<string, FilmOptions>> = {
       a: { seconds: 17.3333, fps: 3, gop: 3, sampleRate: 0 },
       b: { seconds: 31.1, fps: 2, gop: 10, bframes: 1, sampleRate: 0 },
@@ -140,7 +140,7 @@ describe('an item', () => {
     expect(numbers).toContain(103);
   });
 
-  it('is cut where it has to end, with the frames that others refer to, and its sound with it', async () => {
+  it('is cut at its end, with the frames that others refer to, and its audio with it', async () => {
     for (const until of [3000, 3040, 3080, 3113]) {
       const channel = new FakeChannel(films);
       channel.playout.cue(channel.item('a', { until }));
@@ -243,7 +243,7 @@ describe('an item', () => {
     for (const endsAt of endings) expect(endsAt).toBeCloseTo(23_000, -1);
   });
 
-  it('tells where its media ends in the file, wherever the wall clock is set to', async () => {
+  it('reports the end of its media in the file, independent of the wall clock', async () => {
     const channel = new FakeChannel(films);
     channel.playout.cue(channel.item('a', { from: 4000 }));
     await channel.timers.pass(1000);

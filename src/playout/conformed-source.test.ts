@@ -153,7 +153,7 @@ it('fails with its encoder, and reads no further than the encoder follows', asyn
   expect(await film.conformed.next()).toBe(null);
 });
 
-it('reads no further than some thousand packets where the times of what passes stand still', async () => {
+it('reads at most some thousand packets while the timestamps of bypassed packets stand still', async () => {
   const transcoder = new FakeTranscoder();
   transcoder.echo = false;
   const source = await films({ seconds: 100, videoCodec: VideoCodec.VP8 });

@@ -42,7 +42,7 @@ class EmptyPackets {
 type Opened = Parameters<typeof lengthOfBytes>[0];
 type Root = Parameters<typeof FileSource.open>[1]['root'];
 
-it('a large file in which nothing begins is not read to its end for that', async () => {
+it('a large file without a start is not read to its end', async () => {
   const bytes = new EmptyPackets();
   await expect(lengthOfBytes(bytes as unknown as Opened, new RecordingLogger())).rejects.toThrow(
     'nothing that can be played begins in the first 67108864 bytes',
@@ -69,7 +69,7 @@ it('a cancelled item is read no further, and its file is closed', async () => {
   await expect(opening).rejects.toThrow('closed');
 });
 
-it('a file that has nothing to play is refused before it is an item, and left alone for a while unless it changes', async () => {
+it('a file without playable media is refused, and skipped for a while unless it changes', async () => {
   const clock = new ManualClock();
   const attempts = new FailedAttempts(clock);
   const open = async (identity: string): Promise<{ read: number; closed: boolean; fault: string }> => {

@@ -55,7 +55,7 @@ describe('cues of an item', () => {
     ]);
   });
 
-  it('wait for a stream that has no media yet, and not for ever', () => {
+  it('wait a limited time for a stream without media', () => {
     const to = stream();
     const cues = new ItemCues([{ language: 'en', cues: [cue(0, 1000, 'a')] }], 0);
     const turn = () => cues.send(to, { from: 0, until: 500, cut: 5000 });

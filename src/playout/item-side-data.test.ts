@@ -19,7 +19,7 @@ const event = (at: number): StreamSideData => ({
   data: new Uint8Array(),
 });
 
-it('sends each once, when its time has come, and none that lies outside of the time of the item', () => {
+it('sends each event once when it is due, and none outside of the item', () => {
   const sideData = new ItemSideData();
   const to = stream();
   for (const at of [900, 1000, 1500, 3000, 2999, 1200]) sideData.add(event(at));
@@ -100,7 +100,7 @@ it('ends the breaks of an item that leaves the air in the middle of them, once',
   expect(to.events).toEqual([]);
 });
 
-it('begins no more than sixteen breaks, and none of bytes that are no marker', () => {
+it('starts at most sixteen breaks, and none for malformed markers', () => {
   const sideData = new ItemSideData();
   const to = stream();
   for (let id = 0; id < 20; id += 1) sideData.add(splice(1000, id, 'out'));

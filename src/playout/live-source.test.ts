@@ -166,7 +166,7 @@ it('is cut with the frames that earlier frames refer to, although nothing is rea
   }
 });
 
-it('is given up where its packets come and no keyframe does, and where its keyframes are too far apart to wait with one', async () => {
+it('fails when its packets contain no keyframe, and when its keyframes are too far apart', async () => {
   const studio = new Studio();
   const { channel } = studio;
   studio.film({ gop: 100_000 });
@@ -358,7 +358,7 @@ it.each(['its stream ends', 'nothing follows', 'it is stopped'])('ends its break
   expect(ends).toEqual([['in', expect.closeTo(last + 0.04, 1)]]);
 });
 
-it('is refused when there is none, when it is no address, and when it leads to the channel itself', async () => {
+it('is refused when it does not exist, for an invalid address, and when it leads to the channel itself', async () => {
   const studio = new Studio();
   const { channel, live } = studio;
   channel.playout.cue({ ...item(studio, 0), url: 'stream://default/app/nobody' });

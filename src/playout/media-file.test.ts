@@ -186,7 +186,7 @@ describe('a media file', () => {
     clearInterval(others);
   });
 
-  it('is not searched for a keyframe without end, nor while all others wait', async () => {
+  it('limits the search for a keyframe, without blocking the event loop', async () => {
     const file = await openMediaFile(inMemory(endless()), new RecordingLogger());
     let turns = 0;
     const others = setInterval(() => {
@@ -197,7 +197,7 @@ describe('a media file', () => {
     expect(turns).toBeGreaterThan(0);
   });
 
-  it('ends at a frame of a size that none has, and behind thousands of boxes without any', async () => {
+  it('fails at an oversized frame, and after thousands of boxes without a sample', async () => {
     const large = readFileSync(encode('large.mp4', [...H264, '-an']));
     large.writeUInt32BE(17_000_000, large.indexOf('stsz') + 16);
     const roomy = { size: 100_000_000, read: async (offset: number, length: number) => large.subarray(offset, offset + length) };

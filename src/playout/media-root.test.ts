@@ -50,7 +50,7 @@ it('is asked again when a file is open, because links may have been turned meanw
   await expect(OpenFile.open(join(folder, 'secret'), inside)).rejects.toThrow(PathRefused);
 });
 
-it('opens nothing that a link leads to which was turned behind the look at it', async () => {
+it('refuses a link that was replaced after the check', async () => {
   const turned = new MediaRoot(join(folder, 'media'), none);
   // The examined file was one of it.
   turned.pathOf = async () => join(folder, 'media/link');

@@ -336,7 +336,7 @@ describe('a live stream as a stand-in', () => {
     studio.leave(backup);
   });
 
-  it('that goes away is looked for again, while the stream is there', async () => {
+  it('that ends is looked for again while the stream exists', async () => {
     const studio = new Studio({}, URL);
     const backup = studio.publish('backup');
     const encoder = studio.publish();
@@ -352,7 +352,7 @@ describe('a live stream as a stand-in', () => {
     expect(studio.ended).toEqual(['backup: bye']);
   });
 
-  it('that came and went while the encoder was there is no longer counted on', async () => {
+  it('that started and ended while the encoder was connected is not used', async () => {
     const studio = new Studio({}, URL);
     const backup = studio.publish('backup');
     const encoder = studio.publish();

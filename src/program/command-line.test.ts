@@ -55,7 +55,7 @@ test.each([
   ['an argument', "not 'loud'", ['--log-level', 'loud']],
   ['a configuration that is not there', 'cannot be read: ENOENT', ['--config', 'missing.xml']],
   ['a configuration that is none', 'is not well-formed', ['--config', 'empty.xml']],
-])('a start that is refused for %s writes nothing', (_what, message, wrong) => {
+])('a start refused for %s writes no files', (_what, message, wrong) => {
   const folder = mkdtempSync(path.join(tmpdir(), 'millrace-arguments-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   writeFileSync(path.join(folder, 'empty.xml'), '');

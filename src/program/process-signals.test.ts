@@ -50,7 +50,7 @@ test('signals before there is a follower are one stop', () => {
   expect(heard).toEqual(['stop SIGTERM']);
 });
 
-test('signals that would end the process or open the debugger are said and do nothing', () => {
+test('SIGUSR1 and SIGUSR2 are logged and have no effect', () => {
   source.emit('SIGUSR1');
   follow();
   for (const signal of ['SIGUSR1', 'SIGUSR2']) source.emit(signal);

@@ -34,7 +34,7 @@ function policyIn(url: string, key = 'policy'): unknown {
   return readPolicy(queryParameter(url, key) ?? '');
 }
 
-test('durations count from now, times are taken as they are, and everything given is in the policy', () => {
+test('durations count from now, times are absolute, and all options are in the policy', () => {
   const url = sign([
     '--activate',
     '90s',
@@ -99,6 +99,6 @@ test.each([
   expect(() => signedBy([url], NOW, ENV)).toThrow(message);
 });
 
-test('without an end there is no URL', () => {
+test('a URL without an expiry is refused', () => {
   expect(() => signedBy([URL_], NOW, ENV)).toThrow('--expire is required');
 });

@@ -111,7 +111,7 @@ test('settings of alerts are followed: when they come, change and go', async () 
   expect([alerted, reload.running.alert]).toEqual([['http://a.test', 'http://b.test', undefined], undefined]);
 });
 
-test('a token that cannot be had changes nothing, and the next reload is made as if nothing had been', async () => {
+test('a failure to create the token changes nothing, and the next reload succeeds', async () => {
   write(app('one'));
   let fails = true;
   const reload = start({

@@ -57,7 +57,7 @@ test('documents of the API are removed and listed by name, other files stay', as
   for (const name of kept) expect(existsSync(join(folder, name)), name).toBe(true);
 });
 
-test('an empty state folder stays as it is', async () => {
+test('an empty state folder stays empty', async () => {
   await forgetApiState();
   expect(said()).toEqual([['info', 'nothing to forget: no objects made through the API are stored', undefined]]);
   expect(readdirSync(folder)).toEqual([]);

@@ -209,7 +209,7 @@ test('a definition that could not be read again is not written', async () => {
   expect(definitions.get('a')).toBe('ok');
 });
 
-test.each(['../a', 'a/b', '', '.', 'x'.repeat(240)])('%j is no name to write under', async (name) => {
+test.each(['../a', 'a/b', '', '.', 'x'.repeat(240)])('%j is refused as a name', async (name) => {
   mkdirSync(folder, { recursive: true });
   await expect(definitions.save(name, 'ok')).rejects.toThrow('cannot be the name of a channel');
   await expect(definitions.remove(name)).rejects.toThrow('cannot be the name of a channel');
@@ -250,7 +250,7 @@ test('a file with an invalid name and a file that is too large are left out, and
   ]);
 });
 
-test('no more than a thousand files are followed', async () => {
+test('at most a thousand files are followed', async () => {
   mkdirSync(folder, { recursive: true });
   for (let index = 0; index < 1001; index += 1) write(`f${index}`, 'ok');
   await definitions.start();

@@ -36,7 +36,7 @@ test('a second process is refused with the id of the holder', async () => {
   expect(() => StateLock.take(folder)).toThrow(`state folder '${folder}' is in use by process ${pid}`);
 });
 
-test('a process that was killed holds nothing, although its number is still written', async () => {
+test('a killed process releases the lock, although its process id is still in the file', async () => {
   await (await holder()).kill();
   expect(readdirSync(folder)).toContain('server.pid');
   // Another process has the number now.

@@ -117,7 +117,7 @@ describe('StateStore', () => {
 });
 
 describe('loadOrCreateAccessToken', () => {
-  it('says which file it could not make', async () => {
+  it('names the file that it could not create', async () => {
     const file = join(folder, 'missing/access-token');
     await expect(loadOrCreateAccessToken(join(folder, 'missing'), logger)).rejects.toThrow(
       `the access token cannot be stored in ${file}: ENOENT`,

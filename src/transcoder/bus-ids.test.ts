@@ -37,7 +37,7 @@ test('devices are identified by their vendors', async () => {
   ]);
 });
 
-test('with several devices none is named, because the one in use is unknown', async () => {
+test('several devices of one vendor have no bus id, because the one in use is unknown', async () => {
   card('renderD128', '0000:00:02.0', '0x8086');
   card('renderD129', '0000:03:00.0', '0x1002');
   for (const id of ['0000:01:00.0', '0000:02:00.0']) mkdirSync(join(root, 'proc/driver/nvidia/gpus', id), { recursive: true });

@@ -74,7 +74,7 @@ describe('a device behind the name of a module', () => {
     ]);
   });
 
-  it('is not tried once more without a number, and is none of software', () => {
+  it('is not retried without a number, and is ignored for software', () => {
     expect(devices('nv:1,x264:1', { enable: true, modules: 'nv' })).toEqual([
       ['h264_nvenc', 1],
       ['libx264', undefined],

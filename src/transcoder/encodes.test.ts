@@ -169,7 +169,7 @@ describe('encodes', () => {
     expect(decodeComplaints(run.file(11))).toEqual([]);
   });
 
-  it('that cannot be made are reported, the others go on', async () => {
+  it('that cannot be made are reported, while the others run', async () => {
     const run = open([video(10, { height: 90 }), video(11, { codec: 'theora' })], tracks());
     await run.feed(media.packets);
     await run.makes(10, SECONDS * 30);
@@ -185,7 +185,7 @@ describe('encodes', () => {
     expect(made.logger.lines.some(({ message }) => /falls back to libx264: module 'nilogan' is not available/.test(message))).toBe(true);
   });
 
-  it('are made all the same when hardware decoders are missing, with a line in the log', async () => {
+  it('run without the missing hardware decoders, with a line in the log', async () => {
     const made = lab();
     const run = made.open([video(10, { height: 90 })], tracks(), { hardwareDecoding: { enable: true, modules: 'nilogan' } });
     await run.feed(media.packets);
@@ -205,7 +205,7 @@ describe('encodes', () => {
     expect(run.made(10).packets.filter(({ keyframe }) => keyframe).length).toBe(2);
   });
 
-  it('of keyframes only take nothing else from the source', async () => {
+  it('of keyframes only read only keyframes from the source', async () => {
     const run = open([image(10, { framerate: 0 })], tracks(), { onlyKeyframes: true });
     await run.feed(media.packets);
     await run.reaches(SECONDS - 1.1);
@@ -214,7 +214,7 @@ describe('encodes', () => {
 });
 
 describe('a source that changes', () => {
-  it('in size is followed, and encodes with a size of their own do not change', async () => {
+  it('in size is followed, and encodes with a configured size do not change', async () => {
     const other = encodeMedia({
       video: 'libx264',
       audio: null,
@@ -251,7 +251,7 @@ describe('a source that changes', () => {
     expect(made.logger.lines.map(({ message }) => message)).toContainEqual(expect.stringMatching(/turn the frame by (90|270)°/));
   });
 
-  it('to garbage costs nothing but the garbage', async () => {
+  it('to garbage loses only the garbage', async () => {
     const made = lab();
     const run = made.open([video(10, { height: 90 }), audio(11)], tracks());
     let seed = 1;

@@ -146,7 +146,7 @@ describe('a file in a process', () => {
     expect(video.length).toBe((SECONDS - 1) * RATE);
   });
 
-  it('is not read more than a few seconds ahead', async () => {
+  it('is read at most a few seconds ahead', async () => {
     const path = join(folder, 'long.wav');
     execFileSync('ffmpeg', ['-v', 'error', '-f', 'lavfi', '-i', 'sine=sample_rate=48000', '-t', '600', path]);
     const descriptor = openSync(path, 'r');
@@ -258,7 +258,7 @@ describe('a process that reads a file', () => {
     expect((await readAll(file)).packets).toHaveLength(2);
   });
 
-  it('is not started for a file that is closed', async () => {
+  it('is not started for a closed file', async () => {
     const from = lab();
     const closed = AbortSignal.abort(new Error('too late'));
     await expect(from.supervisor.openFile({ descriptor: 0, closed }, new RecordingLogger())).rejects.toThrow('too late');

@@ -135,7 +135,7 @@ describe('FrameSelector', () => {
     expect([...selector.select(90_000 * 10, false, false)]).toEqual([900_000]);
   });
 
-  it('drops n frames behind each one kept, but none that is wanted', () => {
+  it('drops n frames after each kept one, except for requested frames', () => {
     const selector = new FrameSelector({ framerate: 0, skipFrames: 2, constant: true });
     expect(selected(selector, [0, 1, 2, 3, 4])).toEqual([0, 3]);
     expect([...selector.select(5, true, false)]).toEqual([5]);
@@ -160,7 +160,7 @@ describe('KeyframeSchedule', () => {
     for (const rate of [60, 30, 15, 10]) expect(due(plan, times(rate, rate * 8), () => false)).toEqual(expected);
   });
 
-  it('decides alike after a restart in the middle', () => {
+  it('makes the same decisions after a restart in the middle', () => {
     const plan = { interval: 90_000, followSource: false };
     const all = due(plan, times(30, 300), () => false);
     const later = due(plan, times(30, 300).slice(100), () => false);
@@ -184,13 +184,13 @@ describe('KeyframeSchedule', () => {
     expect(found.length).toBeLessThanOrEqual(41);
   });
 
-  it('waits for a keyframe of the source that is near, but not for ever', () => {
+  it('waits a limited time for a nearby keyframe of the source', () => {
     const source = new Set([0, 36, 72]);
     const found = due({ interval: 90_000, followSource: true }, times(30, 150), (index) => source.has(index));
     expect(found.map((time) => time / 3000)).toEqual([0, 30, 36, 72, 109, 139]);
   });
 
-  it('is not driven by a source that has nothing but keyframes', () => {
+  it('ignores the keyframes of a source that has only keyframes', () => {
     expect(due({ interval: 90_000, followSource: true }, times(30, 300), () => true).length).toBeLessThanOrEqual(20);
   });
 

@@ -127,7 +127,7 @@ it('images lie above each other in their order, through each other by their opac
   run.session.close();
 });
 
-it('each encode has its own images, in pixels of its own frames', async () => {
+it('each encode has its own images, scaled to its frames', async () => {
   const logo = painted('red', '10x10', 'png');
   const place = { left: 'MAIN_W/2', top: 'MAIN_H/2', width: 'MAIN_W/4', height: 'MAIN_H/4' };
   const run = await encoded([video(1, [overlay(logo, place)]), video(2, []), video(3, [overlay(logo, place)], 90)]);

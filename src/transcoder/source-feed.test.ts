@@ -60,7 +60,7 @@ describe('SourceFeed', () => {
     expect(queue.size).toBe(16);
   });
 
-  it('sends the source first, then no more than the window until some are taken', async () => {
+  it('sends the source first, then at most the window until packets are acknowledged', async () => {
     const { feed, pump } = lab(VIDEO);
     for (let pts = 0; pts < 10; pts += 1) feed.push(packet(VIDEO, pts, pts === 0));
     expect(await pump()).toEqual(['source', ...Array.from({ length: VIDEO_WINDOW }, (_, pts) => String(pts))]);
@@ -118,7 +118,7 @@ describe('SourceFeed', () => {
     expect(await pump()).toEqual(['source', '!2']);
   });
 
-  it('knows for how long the process has taken nothing', async () => {
+  it('measures for how long the process has acknowledged nothing', async () => {
     const { feed, pump } = lab(VIDEO);
     expect(feed.stuckFor(1000)).toBe(0);
     feed.push(packet(VIDEO, 0, true));
@@ -128,7 +128,7 @@ describe('SourceFeed', () => {
     expect(feed.stuckFor(9000)).toBe(0);
   });
 
-  it('takes keyframes only when nothing else is needed', async () => {
+  it('sends only keyframes when nothing else is needed', async () => {
     const { feed, queue, pump } = lab(VIDEO, 10, true);
     for (let pts = 0; pts < 6; pts += 1) feed.push(packet(VIDEO, pts, pts % 3 === 0));
     expect(await pump()).toEqual(['source', '0', '3']);

@@ -41,7 +41,7 @@ describe('a process that dies', () => {
     expect(sound.every(({ dts }, index) => index === 0 || dts > sound[index - 1]!.dts)).toBe(true);
   });
 
-  it('is started again and again, later each time, and says so', async () => {
+  it('is restarted each time with a growing delay and a log line', async () => {
     const made = lab();
     const run = made.open([audio(10)], tracks());
     for (let round = 1; round <= 3; round += 1) {
@@ -87,7 +87,7 @@ describe('a process that dies', () => {
     await run.reaches(SECONDS - 0.2);
   });
 
-  it('before it says a word, again and again, fails its encodes', async () => {
+  it('repeatedly before its first message fails its encodes', async () => {
     const made = lab({ entry: new URL('./no-such-program.ts', import.meta.url) });
     const run = made.open([audio(10)], tracks());
     await until('the encode is given up', () => run.made(10).failed);

@@ -69,7 +69,7 @@ describe('frames', () => {
     expect(() => read([bytes])).toThrow(message);
   });
 
-  it('announce no more than the limit', () => {
+  it('refuse an announced length beyond the limit', () => {
     expect(() => read([serializeFrameHeader(PACKET, MAX_FRAME_PAYLOAD + 1)])).toThrow(/payload/);
   });
 

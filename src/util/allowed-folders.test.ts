@@ -21,7 +21,7 @@ test('folders inside are made, however deep', async () => {
   await allowed.makeFolder(join(folder, 'in'));
 });
 
-test('a folder that is there takes one step, for recordings wait for it', async () => {
+test('an existing folder is checked in one step, because recordings wait for it', async () => {
   await allowed.makeFolder(join(folder, 'in/deep'));
   let requests = 0;
   const hook = createHook({

@@ -55,7 +55,7 @@ describe('BitReader', () => {
     expect(() => new BitReader(new Uint8Array(100)).ue()).toThrow(expect.objectContaining({ code: 'EXP_GOLOMB_RANGE' }));
   });
 
-  it('names the element that is out of range', () => {
+  it('names the element with a value out of range', () => {
     expect(() => new BitReader(Uint8Array.of(0b00111_000)).ueUpTo(3, 'chroma_format_idc')).toThrow(
       'chroma_format_idc is 6, at most 3 is allowed',
     );

@@ -82,7 +82,7 @@ test('two reasons have separate budgets', () => {
   expect(said(`${MAX_LINES_PER_MINUTE} more lines 'publisher refused (no-application)'`)).toBe(1);
 });
 
-test('the flood of one address does not hide who comes from another, though its session has told the address', () => {
+test('a flood of one address leaves lines for other addresses, even through child loggers', () => {
   const refused = (peer: string): void =>
     logger.child({ peer }).child({ session: 1 }).limited.warn({ code: 'no-application' }, "publisher refused: there is no application 'a'");
   for (let port = 0; port < 2 * MAX_LINES_PER_MINUTE; port += 1) refused(`198.51.100.7:${port}`);
@@ -102,7 +102,7 @@ test('a steady writer has the same budget each minute', () => {
   expect(lines.lines.length).toBeLessThanOrEqual(3 * MAX_LINES_PER_MINUTE + 1);
 });
 
-test('kinds without end share a number', () => {
+test('an unbounded number of kinds shares a budget', () => {
   for (let kind = 0; kind < 1000; kind += 1) {
     logger.limited.info({}, `kind ${String.fromCharCode(0x4e00 + kind)}`);
   }

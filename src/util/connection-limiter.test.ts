@@ -34,7 +34,7 @@ describe('ConnectionLimiter', () => {
 });
 
 describe('DescriptorWatch', () => {
-  it('says once a minute that there are none', () => {
+  it('logs once a minute that there are none', () => {
     vi.useFakeTimers();
     const watch = new DescriptorWatch(refusals);
     vi.advanceTimersByTime(5000);

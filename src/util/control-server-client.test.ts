@@ -94,7 +94,7 @@ describe('a question', () => {
     expect(controlSignature('admsecret')(body)).toBe('HSo3e8nQOhvbaH-FY_V8THq1I04');
   });
 
-  test('goes over a connection that is there', async () => {
+  test('reuses an open connection', async () => {
     const sockets = new Set<net.Socket>();
     const url = await serve((request, response) => {
       sockets.add(request.socket);
@@ -228,6 +228,6 @@ describe('an end', () => {
   });
 });
 
-test.each(['ftp://a/b', 'file:///etc/passwd'])('%s is no control server', (url) => {
+test.each(['ftp://a/b', 'file:///etc/passwd'])('%s is refused as a control server', (url) => {
   expect(() => new ControlServerClient({ url, secretKey: '' })).toThrow('a control server is asked by http or https');
 });

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { fitsKey } from '../../test/support/fits-key.ts';
 import { hashKey, isKeyHash, keptMark, keyFault, makeKey, makeSalt, saltOf, shownMark } from './key-hash.ts';
 
-test('a hash fits its key only, and every hash has a salt of its own', () => {
+test('a hash fits its key only, and every hash has a different salt', () => {
   const key = makeKey();
   expect(key).toMatch(/^[\w-]{32}$/);
   const hash = hashKey(key);

@@ -61,7 +61,7 @@ describe('NewcomerTurns', () => {
     expect(entered.length - before).toBe(3);
   });
 
-  it('takes the addresses in turn: one client is not behind a thousand of another, nor of one IPv6 network', () => {
+  it('takes addresses in turn: one client does not wait for a thousand of another address or IPv6 network', () => {
     const { turns, newcomer, entered } = setUp();
     for (let n = 0; n < 500; n += 1) turns.take(newcomer('192.0.2.1'));
     for (let n = 0; n < 500; n += 1) turns.take(newcomer(`2001:db8::${n.toString(16)}`, 'network'));
@@ -80,7 +80,7 @@ describe('NewcomerTurns', () => {
     expect(entered).toEqual(names);
   });
 
-  it('refuses who has the most waiting when there is no room, with the reason, and counts it', () => {
+  it('when full refuses the address with the most waiting newcomers, with a reason and a counter', () => {
     const { turns, newcomer, entered, refused, turned } = setUp();
     for (let n = 0; n < 1100; n += 1) turns.take(newcomer('192.0.2.1', `${n}`));
     expect(turns.size).toBe(1024);

@@ -24,7 +24,7 @@ describe('formatTimestamp', () => {
     expect(formatTimestamp(at)).toBe(expected(at));
   });
 
-  it('tells seconds apart that share a place', () => {
+  it('keeps seconds apart that share a cache slot', () => {
     const begin = Date.UTC(2026, 1, 1);
     for (const seconds of [0, 256, 0, 512, 256]) expect(formatTimestamp(begin + seconds * 1000)).toBe(expected(begin + seconds * 1000));
   });

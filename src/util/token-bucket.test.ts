@@ -19,7 +19,7 @@ test('unused tokens add up to at most a burst', () => {
   expect(taken(bucket, 1_000_000)).toBe(5);
 });
 
-test('a clock that goes back takes nothing away', () => {
+test('a clock that jumps back removes no tokens', () => {
   const bucket = new TokenBucket({ burst: 1, perSecond: 1 });
   expect(bucket.take(5000)).toBe(true);
   expect(bucket.take(4000)).toBe(false);

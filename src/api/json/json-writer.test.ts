@@ -25,7 +25,7 @@ test('writes arbitrary values as ASCII that parses to the same value', () => {
   );
 });
 
-test('more and longer keys than it remembers are written all the same', () => {
+test('writes more and longer keys than it caches', () => {
   const keys = Array.from({ length: 1500 }, (_unused, index) => `key ${1000 + index}`).concat('z'.repeat(100));
   const value = Object.fromEntries(keys.map((key) => [key, key]));
   for (let time = 0; time < 2; time += 1) expect(writeJson(value)).toBe(JSON.stringify(value));

@@ -41,7 +41,7 @@ test.each([
   ['[1\n  2]', '* Line 2, Column 3', "Missing ',' or ']' in array declaration"],
   ['-', '* Line 1, Column 1', "'-' is not a number."],
   ['1e999', '* Line 1, Column 1', "'1e999' is not a number."],
-])('refuses %j and tells where', (text, position, reason) => {
+])('refuses %j with the position', (text, position, reason) => {
   expect(() => readJson(text)).toThrow(new JsonSyntaxError(`${position}\n  ${reason}\n`));
 });
 

@@ -106,7 +106,7 @@ describe('ADTS', () => {
     expect(parseAdtsHeader(target)).toMatchObject({ objectType: 2, sampleRate: 44_100 });
   });
 
-  it('refuses a frame that is too long to say so', () => {
+  it('refuses a frame longer than its length field can express', () => {
     expect(() => writeAdtsHeader(new Uint8Array(7), 0, parseAudioSpecificConfig(ASC.stereo48), 9000)).toThrow(
       expect.objectContaining({ code: 'ADTS' }),
     );

@@ -108,7 +108,7 @@ describe('access units', () => {
   const [sps, pps, idr, p, , , , , recovery, openIntra] = singles(ANNEXB.openGop) as [Uint8Array, Uint8Array, ...Uint8Array[]];
   const refresh = singles(ANNEXB.intraRefresh);
 
-  it('an IDR picture and an intra picture behind an exact recovery point are keyframes', () => {
+  it('an IDR slice, and an intra slice after an exact recovery point, are keyframes', () => {
     expect(isH264Keyframe(cursor(sps, pps, idr!))).toBe(true);
     expect(isH264Keyframe(cursor(sps, pps, recovery!, openIntra!))).toBe(true);
   });

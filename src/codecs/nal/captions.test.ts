@@ -78,7 +78,7 @@ describe('captions in frames', () => {
     expect([...reader.channels]).toEqual(['CC1']);
   });
 
-  test('are nothing to fall over: cut at every byte', () => {
+  test('truncated at any byte do not throw', () => {
     const unit = captionUnit('H264', [
       [PACKET_START, 0x04, 0x22],
       [PACKET_DATA, 0x41, 0x42],

@@ -107,7 +107,7 @@ describe('unescapeRbsp', () => {
     ['67 03 00 03', '030003'],
     ['67 aabb', 'aabb'],
     ['67', ''],
-  ])('takes emulation prevention out of %s', (hex, expected) => {
+  ])('removes emulation prevention from %s', (hex, expected) => {
     expect(Buffer.from(unescapeRbsp(bytes(hex), 1)).toString('hex')).toBe(expected.replaceAll(' ', ''));
   });
 });
@@ -121,7 +121,7 @@ describe('findSei', () => {
     expect(Buffer.from(findSei(bytes(hex), type) ?? []).toString('hex')).toBe(expected);
   });
 
-  it('finds nothing in broken or other messages', () => {
+  it('returns null for broken and other messages', () => {
     expect(findSei(bytes('06 ff'), 6)).toBeNull();
     expect(findSei(bytes('06 09 aa 80'), 6)).toBeNull();
     expect(findSei(bytes('05 01 aa 80'), 6)).toBeNull();

@@ -21,7 +21,7 @@ describe('buildId3Tag', () => {
     expect([...tag.subarray(14, 18)]).toEqual([0, 0, 2, 45]);
   });
 
-  it('refuses ids that are no text frames', () => {
+  it('refuses ids other than text frames', () => {
     expect(() => buildId3Tag([{ type: 'text', id: 'PRIV', text: '' }])).toThrow(TypeError);
     expect(['TIT2', 'TXXX', 'tit2', 'TALB', 'T', 'PRIV'].map(isTextFrameId)).toEqual([true, false, false, true, false, false]);
   });

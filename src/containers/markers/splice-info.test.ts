@@ -43,7 +43,7 @@ describe('parseSplice', () => {
     expect(parseSplice(sealed(encrypted))).toBeNull();
   });
 
-  it('takes the time of the first component that tells one', () => {
+  it('takes the time of the first component with a time', () => {
     const command = `4800008f7f8f02${'01fe00000010'}${'02fe00000020'}00000000`;
     const body = `000000000000fff0${(command.length / 2).toString(16).padStart(2, '0')}05${command}0000`;
     const length = body.length / 2 + 1 + 4;

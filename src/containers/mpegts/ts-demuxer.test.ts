@@ -370,7 +370,7 @@ describe('TsDemuxer', () => {
     expect(followed(stream, { program: 3 })).toEqual([]);
   });
 
-  it('goes where its program goes, to another one when it is gone, and nowhere for a table in several sections', () => {
+  it('follows its program to another PID, switches to another program after its end, and ignores a table in several sections', () => {
     const maps = (at: number): Uint8Array[] => [section(0x1000, at, pmt(1, 0x1b)), section(0x1100, at, pmt(2, 0x24))];
     const begin = [section(0, 0, pat({ 1: 0x1000, 2: 0x1100 })), ...maps(0)];
     const moved = [section(0, 1, pat({ 1: 0x1200 })), section(0x1000, 1, pmt(1, 0x0f)), section(0x1200, 0, pmt(1, 0x24))];

@@ -108,7 +108,7 @@ describe('TsMuxer with other tracks', () => {
     expect(packets).toHaveLength(25);
   });
 
-  it('takes the clock of the first track when there is no video', () => {
+  it('uses the first track for the clock when there is no video', () => {
     const audio = H264_AAC.packets.filter(({ track }) => track.type === 'audio');
     const content = demuxTs(mux([audioOf(H264_AAC)], audio));
     expect(content.faults).toEqual([]);
@@ -129,7 +129,7 @@ describe('TsMuxer with other tracks', () => {
     expect(ffprobe(ts).streams.map(({ codec_name }) => codec_name)).toContain('timed_id3');
   });
 
-  it('announces splices with the first one, and tells their time on the clock of the stream', () => {
+  it('announces splices with the first one, and writes their time on the clock of the stream', () => {
     const data = dataTrack(9);
     const section = buildSpliceInsert({ id: 3, type: 'out', time: 0, duration: 90_000, autoReturn: true });
     const event = (format: EventFormat, bytes: Uint8Array): Packet => ({

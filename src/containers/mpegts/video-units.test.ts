@@ -70,7 +70,7 @@ describe.each([
     expect(count).toBe(50);
   });
 
-  test('frames in pieces are put together as they were', () => {
+  test('frames in pieces are joined to the original frames', () => {
     const pieces = inNalUnits(packets);
     expect(pieces.length).toBeGreaterThan(100);
     expect(read(codec, pieces)).toEqual(whole);
@@ -90,7 +90,7 @@ describe.each([
     expect(units.filter(({ dts }) => dts !== whole[20]?.dts)).toEqual(whole.filter((_unit, index) => index !== 20));
   });
 
-  test('several frames of a packet become packets of their own', () => {
+  test('several frames in one packet become separate packets', () => {
     const ordered = packets.map((packet, index) => ({ ...packet, dts: index * STEP, pts: index * STEP }));
     const units = read(codec, joined(ordered, 5));
     expect(units.map(({ data }) => data)).toEqual(whole.map(({ data }) => data));

@@ -65,7 +65,7 @@ describe('subtitle files', () => {
     expect(readSubtitleFile(bytes)[0]?.text).toBe('caf\ufffd');
   });
 
-  test('of random lines are no trouble', () => {
+  test('of random lines are read without throwing', () => {
     const line = fc.constantFrom(
       'WEBVTT',
       '',

@@ -59,7 +59,7 @@ test.each([
   expect(readCuePayload(writeCuePayload(cue))).toEqual(kept);
 });
 
-test('a file says how its time leads to that of the media, and has the cues', () => {
+test('a file maps its local time to the time of the media, and has the cues', () => {
   const cues = [
     { id: 'one', start: 59_999.6, end: 3_600_000, settings: '', text: 'a' },
     { id: '2', start: 100 * 3_600_000, end: 100 * 3_600_000 + 1, settings: 'line:1', text: 'b\nc' },

@@ -27,7 +27,7 @@ test('holds packets only while a map is read', () => {
 test.each([
   ['500 packets', 500, 1],
   ['16 MiB', 16, 1024 * 1024],
-])('has room for %s; one more lets go of all, and they are counted', (_what, room, size) => {
+])('holds %s; one more drops and counts all of them', (_what, room, size) => {
   const hold = new MapHold();
   hold.hold();
   for (const packet of packets(room, size)) hold.push(packet);

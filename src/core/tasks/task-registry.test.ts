@@ -54,7 +54,7 @@ test('a task that the disk does not let go stays', async () => {
   expect([tasks.find(OWNER, 'x'), task.stopped]).toEqual([task, false]);
 });
 
-test('a task that the disk does not let go never takes the place of a new one', async () => {
+test('a task that the disk fails to remove never replaces a new one', async () => {
   const old = tasks.register(OWNER, request, 1);
   const released = tasks.release(OWNER, 'x');
   const young = tasks.register(OWNER, request, 2);

@@ -358,7 +358,7 @@ describe.each(WAYS)('HTTP/1.x listener, answers sent %s', (_way, sender) => {
     expect((await client.end()).endsWith('from the taker')).toBe(true);
   });
 
-  test('closing lets the answer in progress end and says that the connection closes', async () => {
+  test('a close finishes the current answer and announces the close of the connection', async () => {
     const port = await listen();
     const waiting = await open(port);
     waiting.send('GET /later HTTP/1.1\r\nHost: a\r\n\r\n');

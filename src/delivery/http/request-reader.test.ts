@@ -156,7 +156,7 @@ describe('request reader', () => {
     ['a version that ends with a bare LF', 'GET / HTTP/1.1\nHost: a\r\n\r\n', 400],
     ['a later version before a bare LF', 'GET / HTTP/2.0\r\nHost: a\nX: y\r\n\r\n', 505],
     ['an endless method before a bare LF', `${'M'.repeat(40)} / HTTP/1.1\r\nHost: a\nX: y\r\n\r\n`, 501],
-  ])('refuses %s alike wherever it is cut', (_name, text, status) => {
+  ])('refuses %s cut at any byte', (_name, text, status) => {
     const bytes = Buffer.from(text);
     for (let cut = 0; cut <= bytes.length; cut += 1) {
       expect(read([bytes.subarray(0, cut), bytes.subarray(cut)])).toEqual([status]);

@@ -51,7 +51,7 @@ test('sessions of a dead thread may continue in other threads, and their ends ar
   expect([...registry.takeOver()]).toEqual([[2, [1]]]);
 });
 
-test('a thread that has stopped has told all ends itself', () => {
+test('a stopped thread has reported all its ends itself', () => {
   const { registry, bind, ended } = start();
   bind(1, 1);
   const other = bind(2, 1);

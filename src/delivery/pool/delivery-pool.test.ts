@@ -220,7 +220,7 @@ describe.each([
     expect(Buffer.from(await answer.arrayBuffer()).equals(media.subarray(from, from + length))).toBe(true);
   });
 
-  test('HEAD tells the length and sends nothing', async () => {
+  test('HEAD returns the length and no body', async () => {
     (await stream()).putBytes('seg.m4s', Buffer.alloc(5000));
     const answer = await get('/app/stream/seg.m4s', { method: 'HEAD' });
     expect([answer.status, answer.headers.get('content-length'), await answer.text()]).toEqual([200, '5000', '']);

@@ -10,7 +10,7 @@ function resting() {
 }
 
 describe('the attention of a delivery thread', () => {
-  it('is given up once, after some reports without a connection', () => {
+  it('ends once, after some reports without a connection', () => {
     const { catchUp, told } = resting();
     catchUp.look(0, 0);
     expect([catchUp.current, told]).toEqual([false, [false]]);

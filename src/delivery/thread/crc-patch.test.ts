@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { shiftSum, timesModulo } from './crc-patch.ts';
 
-it('tells the checksum of a text with other tails from that with tails of zeros', () => {
+it('computes the checksum of a text with any tail from that with zeros as the tail', () => {
   const ascii = fc.string({ unit: 'binary-ascii', maxLength: 100 });
   fc.assert(
     fc.property(

@@ -178,7 +178,7 @@ it('reports the feeds read without a session since the last report', async () =>
   expect(read().filter((feeds) => feeds.length > 0)).toEqual([[2]]);
 });
 
-it('closes a port that is given up while it opens', async () => {
+it('closes a port that is released while it opens', async () => {
   const { thread, told } = start(() => ({}));
   thread.receive([listen(1), { type: 'unlisten', listener: 1 }]);
   await until('the answer', () => told('listening').length + told('listen-failed').length > 0, WAIT);

@@ -161,7 +161,7 @@ describe.skipIf(loadAddon().addon === null)('requests for an answer that JavaScr
     for (const { socket, token } of [leader, ...others]) expect(await socket.text()).toBe(text('second', token));
   });
 
-  test('get nothing of a host that is gone', async () => {
+  test('are answered 404 when their host is removed', async () => {
     const { all, others } = await start(2);
     all.thread.receive([{ type: 'hosts', hosts: [] }]);
     for (const { socket } of others) expect(await socket.text()).toMatch(/^404 /);

@@ -19,7 +19,7 @@ function bytesOf(letter: string, length = SIZE): Buffer {
   return Buffer.from(new SharedArrayBuffer(length)).fill(letter);
 }
 
-test('without the addon there are no images', () => {
+test('no images are made without the addon', () => {
   const hot = new HotFiles(1_000_000, null);
   const file = fileOf();
   for (let n = 0; n < 3; n += 1) expect(hot.image(file, [bytesOf('a')], SIZE)).toBeNull();
@@ -92,7 +92,7 @@ describe.skipIf(addon === null)('files that several viewers ask for', () => {
     expect(ask(0)).toBeNull();
   });
 
-  test('stay while they are asked for: there is no room for others then, until there is', () => {
+  test('stay while they are requested, and further files are refused until they are not', () => {
     const hot = open(2.5 * SIZE);
     const files = [fileOf(), fileOf(), fileOf()];
     const ask = (n: number): Image | null => hot.image(files[n]!, [bytesOf('abc'[n]!)], SIZE);
@@ -105,7 +105,7 @@ describe.skipIf(addon === null)('files that several viewers ask for', () => {
     expect(hot.figures).toEqual({ bytes: 2 * SIZE, images: 2, evicted: 1, refused: 2 });
   });
 
-  test('are no more than there are descriptors for', () => {
+  test('are limited by the number of descriptors', () => {
     const hot = open(1e9);
     const files = Array.from({ length: 300 }, () => fileOf());
     for (let n = 0; n < 2; n += 1) for (const file of files) hot.image(file, [bytesOf('a')], SIZE);

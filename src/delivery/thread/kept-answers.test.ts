@@ -62,7 +62,7 @@ describe.skipIf(loadAddon().addon === null)('answers that are kept', () => {
     expect(sum(feeds)).toBeLessThan(started.sent + client.received);
   });
 
-  test('are none of a playlist that gives a session', async () => {
+  test('do not include a playlist that creates a session', async () => {
     const started = await start();
     const client = started.open();
     await warm(started, client, 'text');
@@ -71,7 +71,7 @@ describe.skipIf(loadAddon().addon === null)('answers that are kept', () => {
     expect(answers.size).toBe(5);
   });
 
-  test('are not for a session that was revoked', async () => {
+  test('are refused to a revoked session', async () => {
     const started = await start();
     const client = started.open();
     await warm(started, client, 'text');
@@ -87,7 +87,7 @@ describe.skipIf(loadAddon().addon === null)('answers that are kept', () => {
     expect(await get(client, 'text', started.token)).toMatch(/^404 /);
   });
 
-  test('are not for a session that has not proven itself since rules have changed', async () => {
+  test('are given to a session only after it was verified by the changed rules', async () => {
     const started = await start();
     const { all, token } = started;
     const client = started.open();

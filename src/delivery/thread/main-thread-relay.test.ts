@@ -87,7 +87,7 @@ test('a WHEP request reaches the main thread with its body and client', async ()
   });
 });
 
-test('a fault of the handler costs the request it was about, and nothing else', async () => {
+test('a fault of the handler fails only its request', async () => {
   const response = await fetch(`http://127.0.0.1:${plain}/app/fault?direction=whep&token=secret`, { method: 'OPTIONS' });
   expect([response.status, await response.text()]).toEqual([500, 'the server failed on this request\n']);
   const socket = new WebSocket(`ws://127.0.0.1:${plain}/app/fault?token=secret`);
@@ -217,7 +217,7 @@ async function hastyServer(timeoutScale = 0.005): Promise<{ readonly plain: numb
   return hastyPorts(hasty.path, 2 * timeoutScale);
 }
 
-test.each(['silent', 'talkative'])('a request whose body does not end is given up, however %s its client', async (manner) => {
+test.each(['silent', 'talkative'])('a request with an endless body of a %s client is answered in time', async (manner) => {
   const ports = await hastyServer();
   const client = await RawClient.open(ports.plain, { allowHalfOpen: true });
   client.send('POST /app/stream?direction=whip HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\nv=0');

@@ -48,7 +48,7 @@ it('forgets who left, once', () => {
   expect([told, desk.waiting]).toEqual([[['second', false]], 0]);
 });
 
-it('holds no more than it may', () => {
+it('refuses demands beyond its limit', () => {
   const { ask, desk } = setUp(1);
   const forget = ask('first');
   expect(ask('second')).toBeNull();

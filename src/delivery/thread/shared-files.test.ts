@@ -40,7 +40,7 @@ describe('shared files', () => {
     expect((await blobs.borrow(file('b')))?.bytes.length).toBe(600);
   });
 
-  test('a file that is missing or a folder is an error and leaves nothing behind', async () => {
+  test('a missing file and a folder are errors, and take no memory', async () => {
     const blobs = new SharedFiles(1_000_000);
     await expect(blobs.borrow(file('none'))).rejects.toThrow('ENOENT');
     await expect(blobs.borrow(folder)).rejects.toThrow();

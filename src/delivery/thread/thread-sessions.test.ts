@@ -18,7 +18,7 @@ describe('session tokens', () => {
     expect(new SessionTokens(SECRET, 9).verify(token, HERE.address)).toEqual({ id, expiresAt: 1_800_000_001_000 });
   });
 
-  test('no two are alike', () => {
+  test('all tokens differ', () => {
     const made = new Set([1, 2, 3].flatMap((n) => [tokens, new SessionTokens(SECRET, n)].map((from) => from.mint(HERE.address, 0).token)));
     expect(made.size).toBe(6);
   });
@@ -330,7 +330,7 @@ describe('session ledger', () => {
     expect(told).toEqual(['+s1', 's1 2', 's1 closed', '-s1 idle']);
   });
 
-  test('a thread that is gone takes only its own viewers along', () => {
+  test('a dead thread ends only its own viewers', () => {
     ledger.opened(1, viewer);
     ledger.opened(2, viewer);
     ledger.opened(2, { ...viewer, session: 's2' });
@@ -338,7 +338,7 @@ describe('session ledger', () => {
     expect(told).toEqual(['+s1', '+s2', 's2 closed', '-s2 the delivery thread ended']);
   });
 
-  test('a feed that is gone ends its viewers, and late words about it do nothing', () => {
+  test('a removed feed ends its viewers, and later reports about it are ignored', () => {
     ledger.opened(1, viewer);
     ledger.opened(1, { ...viewer, feed: 2 });
     ledger.feedGone(1);

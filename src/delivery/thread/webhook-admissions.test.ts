@@ -74,7 +74,7 @@ test('refuses requests when too many wait', async () => {
   expect(desk.waiting).toBe(0);
 });
 
-test('when it stops all who wait are refused, and the ends of all others told', async () => {
+test('a stop refuses all waiting requests, and reports the ends of the others', async () => {
   const { control, desk, ask } = await start();
   await ask();
   control.answer = () => null;

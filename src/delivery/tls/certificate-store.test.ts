@@ -37,7 +37,7 @@ it('has the certificate of a virtual host while the host exists', async () => {
   expect([store.available, store.loaded]).toEqual([false, []]);
 });
 
-it.each(['at once', 'later'])('has none for a virtual host without TLS that takes the name of one with TLS %s', async (when) => {
+it.each(['at once', 'later'])('has no certificate for a virtual host without TLS that takes the name of one with TLS %s', async (when) => {
   const store = new CertificateStore(new RecordingLogger());
   store.follow([secured()]);
   if (when === 'later') await store.settled();
@@ -46,7 +46,7 @@ it.each(['at once', 'later'])('has none for a virtual host without TLS that take
   expect([store.available, store.loaded]).toEqual([false, []]);
 });
 
-it('follows a virtual host that is given other files, none, and the same ones again', async () => {
+it('follows a virtual host through other files, no files, and the first files again', async () => {
   const store = new CertificateStore(new RecordingLogger());
   const { cert, key } = selfSigned('other.example');
   writeFileSync(join(folder, 'other-cert.pem'), cert);
@@ -65,7 +65,7 @@ it('follows a virtual host that is given other files, none, and the same ones ag
   store.close();
 });
 
-it('keeps nothing of a virtual host that went while its files were read', async () => {
+it('drops the certificate of a virtual host removed while its files were read', async () => {
   const store = new CertificateStore(new RecordingLogger());
   store.follow([secured()]);
   store.follow([]);
@@ -165,7 +165,7 @@ describe('files of a host', () => {
     expect(errors()).toEqual([expect.stringMatching(/cannot be read: .*cert\.pem.*; there is none until the files change$/)]);
   });
 
-  it('of several hosts are reloaded all or none, and the log names the one to blame', async () => {
+  it('of several hosts are reloaded all or none, and the log names the host at fault', async () => {
     const [a, b] = [host('one.example'), host('two.example')];
     const [first, second, fixed] = [selfSigned('one.example'), selfSigned('one.example'), selfSigned('two.example')];
     a.write(first.cert, first.key);

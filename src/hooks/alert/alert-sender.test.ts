@@ -52,7 +52,7 @@ test.each([
   expect(logger.lines.map(({ message }) => message)).toEqual(['the server of alerts fails: it does not hear of them']);
 });
 
-test('a connection that fails is tried twice more, and then the alert is given up', async () => {
+test('a failing connection is retried twice, then the alert has failed', async () => {
   receiver.answer = (response, count) => {
     // A connection that is used again may be tried once more for that alone.
     if (count === 3) response.writeHead(200, { Connection: 'close' }).end('{}');
@@ -66,7 +66,7 @@ test('a connection that fails is tried twice more, and then the alert is given u
   expect(receiver.codes).toEqual(['1', '1', '1', '2', '2', '2']);
 });
 
-test('a silent alert server costs its alerts and nothing else', async () => {
+test('an unreachable server fails its alerts', async () => {
   const { url } = receiver;
   receiver.close();
   make(url);

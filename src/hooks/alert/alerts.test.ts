@@ -175,7 +175,7 @@ test('an invalid URL and missing rules are logged', () => {
   ]);
 });
 
-test('other settings are followed, with the streams that are there', async () => {
+test('changed settings apply to the existing streams', async () => {
   const other = await AlertReceiver.start();
   onTestFinished(() => other.close());
   const config = (url: string, rules: NonNullable<AlertConfig['rules']>): AlertConfig => ({

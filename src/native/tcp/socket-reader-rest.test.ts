@@ -21,7 +21,7 @@ describe.each([
   /** Behind the last of them: a call that comes before does nothing. */
   const wake = (): Promise<void> => new Promise((resolve) => sockets.reader.wake(resolve));
 
-  it('lets sockets rest after a read until it is woken, again and again', async () => {
+  it('keeps sockets at rest after each read until it is woken', async () => {
     await sockets.listen();
     sockets.rest = Rest.LONG;
     const [first, second] = [await sockets.connect(), await sockets.connect()];

@@ -52,7 +52,7 @@ describe.each([
   const five = (text: string): string[] => Array.from({ length: 5 }, () => text);
   const texts = (all: readonly ReadClient[]): string[] => all.map(({ bytes }) => bytes().toString().replace('firstsecond', ''));
 
-  it.skipIf(addon === null)('reads five and more in a sweep of their own, again and again, and none in between', async () => {
+  it.skipIf(addon === null)('reads five sockets in each sweep, and none in between', async () => {
     const all = await connected(5);
     for (const round of [1, 2, 3]) {
       const before = texts(all);

@@ -146,7 +146,7 @@ describe.each(KINDS)('a UDP socket of %s', (_name, open) => {
     expect(six.datagrams.map(({ bytes }) => bytes[0])).toEqual([6]);
   });
 
-  test('says that a port is taken', async () => {
+  test('rejects an occupied port', async () => {
     const { socket } = await listen();
     await expect(listen('127.0.0.1', socket.port)).rejects.toThrow(/EADDRINUSE/);
   });
@@ -208,7 +208,7 @@ describe.skipIf(addon === null)('the socket of the addon', () => {
   });
 });
 
-describe('a system that takes nothing for a while', () => {
+describe('a system whose send buffer is full for a while', () => {
   /** An addon whose socket has room for this many datagrams. */
   class Narrow {
     room = 0;

@@ -31,7 +31,7 @@ describe('udp-buffers', () => {
     else expect(remedy).toBe(`sysctl -w ${settings}, and persist it in /etc/sysctl.d/`);
   });
 
-  test('are not judged where the system does not tell', () => {
+  test('are ok when the system does not report them', () => {
     expect(udpBuffers(config(SRT), system({}))).toMatchObject({ status: 'ok', text: expect.stringContaining('cannot be read') });
   });
 });
@@ -54,7 +54,7 @@ Max address space         ${addressSpace}            unlimited            bytes
 `;
   const judged = (text: string) => ulimits(system({ '/proc/self/limits': text }));
 
-  test('that do no harm are not told', () => {
+  test('that are high enough are ok', () => {
     expect(judged(limits('100000', 'unlimited'))).toMatchObject({ status: 'ok' });
     expect(ulimits(system({}))).toMatchObject({ status: 'ok' });
   });
@@ -101,7 +101,7 @@ describe('container', () => {
     });
   });
 
-  test('version 1: each controller has a tree of its own, and no limit is a great number', () => {
+  test('version 1: each controller has its own tree, and a huge number means no limit', () => {
     const files = {
       '/proc/self/cgroup': '4:memory:/docker/a\n3:cpu,cpuacct:/docker/b\n',
       '/sys/fs/cgroup/memory/docker/a/memory.limit_in_bytes': '9223372036854771712',

@@ -4,7 +4,7 @@ import { PacketMerge } from './packet-merge.ts';
 const packet = (seconds: number, length = 1) => ({ seconds, data: new Uint8Array(length) });
 
 describe('packets of several tracks', () => {
-  it('come in the order of decoding, and wait for a track that may bring earlier ones', () => {
+  it('come in order of decoding, and wait for a track that may send earlier ones', () => {
     const merge = new PacketMerge([0, 1]);
     for (const seconds of [1, 2]) merge.put(0, packet(seconds));
     expect(merge.take(false)).toBeNull();

@@ -56,7 +56,7 @@ test("candidates have the form of OvenMediaEngine's", () => {
   );
 });
 
-test('candidates of a peer are read out of any text, a few of them, at little cost', () => {
+test('at most 24 candidates of a peer are read from arbitrary text, in linear time', () => {
   const lines =
     'a=candidate:1 1 UDP 2122 192.0.2.1 5000 typ host generation 0\r\nx\r\na=candidate:2 1 tcp 1 4f-5.local 9 typ host tcptype active';
   expect(readCandidates(lines)).toEqual([

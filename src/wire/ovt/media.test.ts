@@ -81,7 +81,7 @@ describe('media packets', () => {
   test.each([
     ['OPUS', OvtFormat.OPUS],
     ['MP3', OvtFormat.MP3],
-  ] as const)('%s is sent as it is', (codec, format) => {
+  ] as const)('audio in %s is sent unchanged', (codec, format) => {
     const [unit] = unpack(new MediaPacketizer(9).packetize(packet(audioTrack({ codec, config: null }), hex('0102'))));
     expect(unit).toMatchObject({ format, data: hex('0102') });
   });
@@ -90,7 +90,7 @@ describe('media packets', () => {
     ['VP8', OvtFormat.VP8],
     ['VP9', OvtFormat.UNKNOWN],
     ['JPEG', OvtFormat.JPEG],
-  ] as const)('%s is sent as it is', (codec, format) => {
+  ] as const)('video in %s is sent unchanged', (codec, format) => {
     const [unit] = unpack(new MediaPacketizer(9).packetize(packet(videoTrack({ codec, config: null }), hex('0102'))));
     expect(unit).toMatchObject({ format, data: hex('0102') });
   });

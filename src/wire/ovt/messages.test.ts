@@ -126,7 +126,7 @@ describe('descriptions', () => {
     [['playlists', 0, 'fileName'], undefined],
     [['playlists', 0, 'renditions'], [[]]],
     [['playlists', 0, 'renditions', 0, 'audioTrackName'], undefined],
-  ])('an invalid %j of %j is refused with the member', (path, value) => {
+  ])('%j with the value %j is refused with the member', (path, value) => {
     const message = expect.stringContaining(`'${path.at(-1)}'`);
     expect(() => parseContents(changed(path, value))).toThrow(expect.objectContaining({ code: 'OVT_DESCRIPTION', message }));
   });
@@ -135,7 +135,7 @@ describe('descriptions', () => {
     expect(() => parseContents(changed(['tracks', 1, 'id'], 0))).toThrow("'tracks' has an id twice");
   });
 
-  test.each([null, undefined, 5, 'x', [], {}, { stream: null }])('%j is no description', (contents) => {
+  test.each([null, undefined, 5, 'x', [], {}, { stream: null }])('%j is refused as a description', (contents) => {
     expect(() => parseContents(contents)).toThrow(expect.objectContaining({ code: 'OVT_DESCRIPTION' }));
   });
 });
@@ -175,7 +175,7 @@ describe('messages', () => {
     expect(() => parseRequest(utf8(json))).toThrow(`'${key}'`);
   });
 
-  test.each(['', '[]', 'null', '"x"', '{', '\u00ff'])('%j is no message', (text) => {
+  test.each(['', '[]', 'null', '"x"', '{', '\u00ff'])('%j is refused as a message', (text) => {
     expect(() => parseRequest(Buffer.from(text, 'latin1'))).toThrow(expect.objectContaining({ code: 'OVT_MESSAGE' }));
   });
 

@@ -80,7 +80,7 @@ test('a ladder is described with its tracks, configurations, playlists and optio
   expect(described.tracks.slice(0, 3).map(({ config }) => config?.[0])).toEqual([1, 1, 0x11]);
 });
 
-test('a stream without playlists of its own is described with none', () => {
+test('a stream without playlists is described without playlists', () => {
   const [message] = read(recordedOvt('origin-h265'), 1e6).messages;
   const described = parseContents(parseResponse(message!).contents);
   expect(described.playlists).toEqual([]);

@@ -148,7 +148,7 @@ describe('messages of several chunks', () => {
     expect(brief(messages)).toEqual(['4 8 1 2 aa']);
   });
 
-  test('hands out messages that nothing else writes to', () => {
+  test('passes on messages with separate memory', () => {
     const { reader, messages } = reading();
     const wire = hex('04 000010 000002 08 01000000 aabb 04 000010 000003 08 01000000 ccddee');
     reader.push(wire);
@@ -223,7 +223,7 @@ describe('memory grows with the received bytes', () => {
     expect(payload.subarray(0, 16_000_000).every((byte) => byte === 1)).toBe(true);
   });
 
-  test('many headers share what nothing has come for', () => {
+  test('many headers share a bounded amount of memory', () => {
     const { reader } = reading({ pendingBytes: 64 * MIB });
     reader.setChunkSize(1);
     for (let id = 2; id < 62; id += 1) reader.push(Buffer.concat([header(MIB, id), Buffer.of(0)]));

@@ -163,7 +163,7 @@ describe('URLs', () => {
     expect(parseRtmpUrl(text)).toEqual(parsed);
   });
 
-  test.each(['rtmp://media.example/live', 'rtmp://h:1935/app/stream?a=1', 'rtmps://[::1]:443/app?x'])('writes %s as it was', (text) => {
+  test.each(['rtmp://media.example/live', 'rtmp://h:1935/app/stream?a=1', 'rtmps://[::1]:443/app?x'])('round-trips %s', (text) => {
     expect(formatRtmpUrl(parseRtmpUrl(text)!)).toBe(text);
   });
 

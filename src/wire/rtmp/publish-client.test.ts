@@ -118,7 +118,7 @@ describe('PublishClient', () => {
     expect(client.publishing).toBe(true);
   });
 
-  test('a stream id that is none breaks the protocol', () => {
+  test('an invalid stream id is a protocol error', () => {
     const { settle } = talk({}, (command, server) =>
       command.name === 'createStream' ? server.say('_result', 4, null, -1) : accept(command, server),
     );

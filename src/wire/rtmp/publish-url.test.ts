@@ -26,6 +26,6 @@ test.each([
   'rtmp://u:p@h/app',
   'rtmp://h /app',
   'rtmp://h/a b',
-])('%j is no such URL', (url) => {
+])('%j is refused', (url) => {
   expect(parsePublishUrl(url, 'key')).toBeNull();
 });

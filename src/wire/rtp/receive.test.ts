@@ -121,7 +121,7 @@ describe('the receive buffer', () => {
     expect(check(10_030).length).toBeGreaterThan(100);
   });
 
-  test('a missing packet is given up, and the next packet says so', () => {
+  test('a missing packet is skipped after a while, and the next packet is marked', () => {
     const { out, push, check, buffer } = receiver(true);
     push(1, 0);
     push(3, 0);
@@ -135,7 +135,7 @@ describe('the receive buffer', () => {
     expect(buffer.counters).toMatchObject({ lost: 1, late: 1 });
   });
 
-  test('without repetitions nothing is asked for and the wait is short', () => {
+  test('without retransmissions nothing is requested and the wait is short', () => {
     const { out, push, check } = receiver(false);
     push(1, 0);
     push(3, 0);

@@ -185,7 +185,7 @@ describe('NalDepacketizer', () => {
 describe('Mpeg4Depacketizer', () => {
   const aac = (): Mpeg4Depacketizer => new Mpeg4Depacketizer({ sizeLength: 13, indexLength: 3, indexDeltaLength: 3, frameTicks: 1024 });
 
-  it('takes several frames out of a packet, each with its time', () => {
+  it('splits a packet into its frames, each with its time', () => {
     const units = run(aac(), [packet(1, hex('0020 0010 0018 aabb ccddee'), { marker: true, timestamp: 0xfffffe00 })]);
     expect(dataOf(units)).toEqual(['aabb', 'ccddee']);
     expect(units.map(({ timestamp }) => timestamp)).toEqual([0xfffffe00, 0x200]);
@@ -212,7 +212,7 @@ it('refuses a frame of AAC in more packets than are kept', () => {
 });
 
 describe('Vp8Depacketizer', () => {
-  it('joins the packets of a frame behind their descriptors, and leaves out what lost one', () => {
+  it('joins the packets of a frame without their descriptors, and leaves out a frame that lost one', () => {
     const first = packet(1, hex('90 e0 8123 05 20 aabb'));
     const second = packet(2, hex('80 80 11 cc'), { marker: true });
     expect(dataOf(run(new Vp8Depacketizer(), [first, second]))).toEqual(['aabbcc']);

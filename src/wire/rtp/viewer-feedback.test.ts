@@ -9,7 +9,7 @@ const FIR = hex('84ce0004 00000001 00000000 00001111 01000000');
 /** 0x20000 × 2⁴ bits per second for one stream. */
 const REMB = hex('8fce0005 00000001 00000000 52454d42 01120000 00001111');
 
-test('reports, keyframe requests and bandwidth are read out of compounds', () => {
+test('reports, keyframe requests and bandwidth are read from compound packets', () => {
   const feedback = readViewerFeedback(Buffer.concat([REPORT, PLI, REMB]));
   expect(feedback).toEqual({
     keyframeWanted: true,
@@ -56,7 +56,7 @@ test.each([
   ['8fcd0005', head('0010', '0004'), 'a400 04 02', { first: 0x10, arrivals: [129_000, NEVER, NEVER, 129_500] }],
   // A list of seven statuses: small, large and negative, missing; then a run of two that are missing.
   ['8fcd0006', head('0000', '0009'), 'd800 0002 04 fffe 00', { first: 0, arrivals: [129_000, 128_500, ...new Array(7).fill(NEVER)] }],
-])('packets and their times are read out of chunks', (start, middle, rest, expected) => {
+])('packets and their arrival times are read from chunks', (start, middle, rest, expected) => {
   const packet = hex(start + middle + rest);
   packet.writeUInt16BE(packet.length / 4 - 1, 2);
   const { arrivals } = readViewerFeedback(Buffer.concat([PLI, packet]));
@@ -70,7 +70,7 @@ test.each([
   ['a run of nothing', `${head('0000', '0008')}2000 0408`],
   ['more packets than any player tells of', `${head('0000', '0401')}0401 0000`],
   ['nothing at all', `${head('0000', '0000')}`],
-])('%s are no report', (_name, body) => {
+])('%s yield no arrivals', (_name, body) => {
   const packet = hex(`8fcd0000${body}`);
   packet.writeUInt16BE(packet.length / 4 - 1, 2);
   expect(readViewerFeedback(packet).arrivals).toEqual([]);

@@ -114,7 +114,7 @@ describe('RtspAuthenticator', () => {
   const md5 = (text: string): string => createHash('md5').update(text).digest('hex');
   const make = (): RtspAuthenticator => new RtspAuthenticator({ user: 'Mufasa', password: 'Circle Of Life' });
 
-  it('says nothing before a challenge', () => {
+  it('sends no header before a challenge', () => {
     expect(make().header('DESCRIBE', '/x')).toBeNull();
   });
 
@@ -143,7 +143,7 @@ describe('RtspAuthenticator', () => {
     expect(response).toBe(sha(`${sha('Mufasa:r:Circle Of Life')}:n:00000001:${cnonce}:auth:${sha('PLAY:/x')}`));
   });
 
-  it('gives up when the same challenge comes again, but follows a new nonce', () => {
+  it('gives up when the same challenge is repeated, but follows a new nonce', () => {
     const authenticator = make();
     expect(authenticator.accept(['Digest realm="r", nonce="n"'])).toBe(true);
     expect(authenticator.accept(['Digest realm="r", nonce="m", stale=TRUE'])).toBe(true);
@@ -169,7 +169,7 @@ m=audio 0 RTP/AVP 0\r
 a=control:trackID=2\r
 `;
 
-  it('tells codecs, parameters and where to find the tracks', () => {
+  it('reads codecs, parameters and control URLs of the tracks', () => {
     const { control, media } = parseRtspDescription(CAMERA);
     expect(control).toBe('*');
     expect(media).toMatchObject([
@@ -195,7 +195,7 @@ a=control:trackID=2\r
 });
 
 describe('arbitrary input of a server', () => {
-  it('cannot break out of its line in a request', () => {
+  it('cannot inject lines into a request', () => {
     const uri = controlUri('rtsp://h/cam/', 'track 1\rX: y');
     expect(uri).toBe('rtsp://h/cam/track%201%0DX:%20y');
     const text = serializeRtspRequest('SETUP', 'rtsp://h/\r\nA: b', { Session: '1\rTeardown: 2\n' });

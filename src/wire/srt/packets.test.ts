@@ -65,7 +65,7 @@ describe('data headers', () => {
 });
 
 describe('control packets', () => {
-  test.each(Object.entries(SRT_CONTROL))('a %s is read as it was written', (_name, { bytes, packet }) => {
+  test.each(Object.entries(SRT_CONTROL))('a %s is read back', (_name, { bytes, packet }) => {
     expect(isControlPacket(bytes)).toBe(true);
     expect(destinationOf(bytes)).toBe(SRT_ADDRESS.destination);
     expect(parseControlPacket(bytes)).toEqual(packet);
@@ -111,7 +111,7 @@ const CAPTURED = hex(`
 describe('handshakes', () => {
   const bytesOf = (handshake: Handshake): Uint8Array => serializeHandshake(handshake, { ...SRT_ADDRESS, peer: '127.0.0.1' });
 
-  test('a handshake is read as it was written', () => {
+  test('a handshake is read back', () => {
     expect(parseHandshake(bytesOf(srtConclusion()))).toEqual(srtConclusion());
   });
 
@@ -190,7 +190,7 @@ describe('handshakes', () => {
 describe('key material', () => {
   const material = { keyLength: 16, keys: 1, salt: new Uint8Array(16).fill(7), wrapped: new Uint8Array(24).fill(9) } as const;
 
-  test('is read as it was written', () => {
+  test('is read back', () => {
     expect(parseKeyMaterial(serializeKeyMaterial(material))).toEqual(material);
   });
 
@@ -224,7 +224,7 @@ describe('access control of stream ids', () => {
     expect(parseAccessControl(text)).toEqual(expected);
   });
 
-  test('an address as it stands is none', () => {
+  test('a plain address is null', () => {
     expect(parseAccessControl('default/app/stream')).toBeNull();
     expect(parseAccessControl('')).toBeNull();
   });

@@ -69,7 +69,7 @@ describe('a connection over a bad link', () => {
     }
   });
 
-  test('loses nothing when it is encrypted and keys change on the way', () => {
+  test('loses nothing when it is encrypted and the keys change', () => {
     const refresh = { every: 300, announceBefore: 100 };
     for (const keyLength of [16, 24, 32] as const) {
       const link = new SimulatedLink({

@@ -14,7 +14,7 @@ test('a cookie is valid for its caller, in its minute and the next', () => {
   expect(cookies.isValid(PEER, cookie ^ 1, 5 * MINUTE)).toBe(false);
 });
 
-test('ports have cookies of their own', () => {
+test('two ports issue different cookies', () => {
   const [one, other] = [new SynCookies(), new SynCookies()];
   expect([0, MINUTE].some((now) => one.issue(PEER, now) !== other.issue(PEER, now))).toBe(true);
 });

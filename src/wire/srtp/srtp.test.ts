@@ -111,7 +111,7 @@ describe.each(PROFILES)('profile %i', (profile) => {
     expect(() => receiver.rtcp(sealed)).toThrow('before');
   });
 
-  test('a peer cannot open sources without end', () => {
+  test('a peer can open at most 16 sources', () => {
     const { key, salt } = keysOf(profile);
     const sender = new SrtpCipher(profile, key, salt, 'rtp');
     const receiver = new SrtpReceiver(profile, key, salt);

@@ -202,7 +202,7 @@ describe.skipIf(loadAddon().addon === null)('TLS past Node', () => {
     expect(unread.rstCode).toBe(constants.NGHTTP2_NO_ERROR);
   });
 
-  test('HTTP/2: requests beside each other wait and are answered, or forgotten when they are reset or the client leaves', async () => {
+  test('HTTP/2: concurrent requests wait and are answered, or dropped when they are reset or the client leaves', async () => {
     const client = session();
     const streams = Array.from({ length: 100 }, () => client.request({ ':path': '/wait' }));
     for (const stream of streams) stream.on('error', () => {});
@@ -256,7 +256,7 @@ describe.skipIf(loadAddon().addon === null)('TLS past Node', () => {
     await expect.poll(() => listener.connections).toBe(0);
   });
 
-  test('HTTP/2: a client that asks nothing, is idle, or takes nothing is let go of', async () => {
+  test('HTTP/2: a client without requests, an idle client and one that does not read are disconnected', async () => {
     await listen({ headerTime: 100, idleTime: 150, sendTime: 200 });
     await open({ ALPNProtocols: ['h2'] });
     const idle = session();
