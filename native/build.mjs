@@ -32,7 +32,12 @@ const strict = process.argv.includes('--strict');
 function findHeaders() {
   const prefix = path.dirname(path.dirname(process.execPath));
   const nodedir = process.env.npm_config_nodedir ?? process.env.NODEDIR;
-  const places = [...(nodedir ? [path.join(nodedir, 'include/node')] : []), path.join(prefix, 'include/node'), '/usr/include/node', '/usr/local/include/node'];
+  const places = [
+    ...(nodedir ? [path.join(nodedir, 'include/node')] : []),
+    path.join(prefix, 'include/node'),
+    '/usr/include/node',
+    '/usr/local/include/node',
+  ];
   return places.find((place) => existsSync(path.join(place, 'node_api.h')) && existsSync(path.join(place, 'openssl/ssl.h')));
 }
 

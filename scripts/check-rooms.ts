@@ -6,6 +6,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { tokenizer } from 'acorn';
 
 /** Folders and files of `src/`, each may import those before it. */
 const ROOMS: readonly string[] = [
@@ -59,13 +60,21 @@ const ONLY: Readonly<Record<string, readonly string[]>> = {
 
 /** Modules of Node.js that `wire/` may import: none that opens, waits or keeps time. It maps bytes to objects and back. */
 const NODE_IN_WIRE = ['node:crypto', 'node:zlib'];
-/** Whether a text is an IP address is no matter of sockets. */
-const IP_ADDRESSES = /^import \{ (?:isIP(?:v4|v6)?(?:, )?)+ \} from 'node:net';$/;
-const FORBIDDEN_IN_WIRE = [
-  /\bset(Timeout|Interval|Immediate)\(/,
-  /\b(Date|performance)\.now\(|new Date\(\)|\bprocess\.|\bconsole\./,
-  /util\/(logger|clock)\.ts'/,
+/** Files of `util/` that `wire/` may import: none of them knows a clock, a log or a file. */
+const UTIL_IN_WIRE = [
+  ...['address-bytes', 'address-rate-limiter', 'bit-reader', 'byte-writer', 'client-address', 'guarded', 'hidden-characters'],
+  ...['keyed-hash', 'protocol-error', 'slab', 'token-bucket'],
 ];
+/** Whether a text is an IP address is no matter of sockets. */
+const IP_ADDRESSES = /^import \{ (?:isIP(?:v4|v6)?(?:, )?)+ \} from 'node:net';$/gm;
+/** What everyone may name without an import, and `wire/` may not. Read in the words of a file, without its comments and texts. */
+const FORBIDDEN_IN_WIRE = [
+  ...[/\b(?:set|clear)(?:Timeout|Interval|Immediate)\b/, /\b(?:queueMicrotask|AbortSignal|performance|process|console)\b/],
+  ...[/\b(?:fetch|WebSocket|EventSource|XMLHttpRequest|BroadcastChannel|MessageChannel|Worker|navigator)\b/],
+  ...[/\b(?:require|globalThis|global|eval|Function|Atomics)\b/],
+  // A date of a peer is one, and its type; what time it is now is not.
+  ...[/(?<!\bnew|\binstanceof|:|\|) Date\b/, /\bnew Date\b(?! \( (?!\)))/, /\bDate (?:\??\.|\[ (?!\]))/],
+].map((pattern) => new RegExp(`(?<!\\. )${pattern.source}`));
 
 /**
  * Folders of `services/hls/`, each with those it may import besides itself: `view` runs in a delivery thread, `wire` there and in the main
@@ -78,6 +87,9 @@ const HLS_FOLDERS: Readonly<Record<string, readonly string[]>> = {
   packager: ['wire', 'dvr'],
   dump: ['wire', 'packager'],
 };
+
+/** The file of `services/` that is in no service's folder: what every service is. */
+const BESIDE_SERVICES = 'service.ts';
 
 /**
  * What runs apart from the main thread, by its first file, with all that it may load there. Types cost nothing and are not loaded. `*` is one
@@ -98,8 +110,10 @@ const APART: Readonly<Record<string, readonly string[]>> = {
 const NEVER_ON_MAIN = ['delivery/thread', 'services/*/view'];
 
 const SRC = path.join(path.dirname(path.dirname(fileURLToPath(import.meta.url))), 'src');
-const IMPORT = /(?:from|import)\s*\(?\s*'(\.\.?\/[^']+)'/g;
-const PACKAGE = /^.*(?<!\.)\b(?:from|import)\s*\(?\s*'([^.'][^']*)'.*$/gm;
+/** Ends words after which a text is the name of a file. */
+const ASKS_FOR_FILE = / (?:from|import|(?<!\. )(?:import|require) \()(?: `)? $/;
+/** Asks for a file whose name is made at run time: no rule can tell which. */
+const MADE_UP_IMPORT = /(?<!\. )\bimport \( (?!'' |` '' ` )/;
 /** Statements that load a file; `import type` goes before anything runs. */
 const LOADED = /^(?:import|export) (?!type )(?:[^';]*\bfrom )?'(\.\.?\/[^']+)'/gm;
 
@@ -113,10 +127,18 @@ function roomOf(file: string): number {
   return ROOMS.indexOf(first);
 }
 
+/** The service that a file is of; undefined for files of other rooms and for the one beside the services, which is for all of them. */
 function serviceOf(file: string): string | undefined {
   const [room, service] = file.split(path.sep);
-  // Files beside the services are for all of them.
-  return room === 'services' && service?.endsWith('.ts') !== true ? service : undefined;
+  return room === 'services' && service !== BESIDE_SERVICES ? service : undefined;
+}
+
+/** Whether a file is in no folder of `services/`, or in none that the service of HLS has. */
+function isHomeless(file: string): boolean {
+  const [room, service = '', folder = '', ...rest] = file.split(path.sep);
+  if (room !== 'services') return false;
+  if (folder === '') return service !== BESIDE_SERVICES;
+  return service === 'hls' && rest.length > 0 && !(folder in HLS_FOLDERS);
 }
 
 /** The folder of the HLS service that a file is in; null for other files. */
@@ -133,10 +155,28 @@ function isAmong(file: string, places: readonly string[]): boolean {
   });
 }
 
-/** What `wire/` has that it may not. */
+/** What a source text imports or requires, and its words with a space after each; texts among them are `''`, and comments nothing. */
+function wordsOf(text: string): { readonly imported: readonly string[]; readonly words: string } {
+  const imported: string[] = [];
+  let words = ' ';
+  for (const { type, start, end } of tokenizer(text, { ecmaVersion: 'latest', sourceType: 'module' })) {
+    const word = text.slice(start, end);
+    const isString = type.label === 'string';
+    const isWhole = isString || (type.label === 'template' && text[end] === '`');
+    if (isWhole && ASKS_FOR_FILE.test(words.slice(-20))) imported.push(isString ? word.slice(1, -1) : word);
+    words += isString || type.label === 'template' ? "'' " : `${word} `;
+  }
+  return { imported, words };
+}
+
+/** Whether a text of `wire/` has what it may not. */
 function isMoreThanBytes(text: string): boolean {
-  const packages = [...text.matchAll(PACKAGE)].filter(([line]) => !IP_ADDRESSES.test(line)).map(([, name = '']) => name);
-  return packages.some((name) => !NODE_IN_WIRE.includes(name)) || FORBIDDEN_IN_WIRE.some((pattern) => pattern.test(text));
+  const { imported, words } = wordsOf(text.replaceAll(IP_ADDRESSES, ''));
+  const isForeign = (name: string): boolean => {
+    const helper = /\/util\/(.+)\.\w+$/.exec(name)?.[1];
+    return helper === undefined ? !name.startsWith('.') && !NODE_IN_WIRE.includes(name) : !UTIL_IN_WIRE.includes(helper);
+  };
+  return imported.some(isForeign) || FORBIDDEN_IN_WIRE.some((pattern) => pattern.test(words));
 }
 
 /** One sentence for each rule that a file (its path below `src/`) with this text breaks. */
@@ -144,7 +184,10 @@ export function problemsOf(file: string, text: string): string[] {
   const room = roomOf(file);
   if (room < 0) return [`${file}: not in a room of the table`];
   const problems: string[] = [];
-  for (const [, specifier = ''] of text.matchAll(IMPORT)) {
+  if (isHomeless(file)) problems.push(`${file}: in no folder of a service that the check knows`);
+  const { imported: all, words } = wordsOf(text);
+  if (MADE_UP_IMPORT.test(words)) problems.push(`${file}: imports a file whose name is made at run time`);
+  for (const specifier of all.filter((name) => name.startsWith('.'))) {
     const imported = path.join(path.dirname(file), specifier);
     const [own = '', other = ''] = [ROOMS[room], ROOMS[roomOf(imported)]];
     if (roomOf(imported) > room || (own !== other && ONLY[own]?.includes(other) === false)) {
@@ -160,7 +203,7 @@ export function problemsOf(file: string, text: string): string[] {
   if (ROOMS[room] === 'wire' && isMoreThanBytes(text)) {
     problems.push(`${file}: 'wire' may not use sockets, files, threads, timers, logs, clocks, packages or the machine`);
   }
-  if (ROOMS[room] === 'client' && /(?:from|import)\s*\(?\s*'[^.]/.test(text)) {
+  if (ROOMS[room] === 'client' && all.some((name) => !name.startsWith('.'))) {
     problems.push(`${file}: 'client' may use no package and nothing of Node.js: browsers load it as it is`);
   }
   return problems;

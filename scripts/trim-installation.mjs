@@ -43,7 +43,9 @@ function sizeOf(place) {
 function hasNodeOfItsOwn() {
   const program = process.env['npm_node_execpath'];
   if (program === undefined || program.startsWith(MODULES)) return false;
-  const told = spawnSync(program, ['-p', 'process.versions.node + " " + !!process.config.variables.node_shared_openssl'], { encoding: 'utf8' });
+  const told = spawnSync(program, ['-p', 'process.versions.node + " " + !!process.config.variables.node_shared_openssl'], {
+    encoding: 'utf8',
+  });
   const [version = '', shared] = (told.stdout ?? '').trim().split(' ');
   return Number.parseInt(version, 10) >= LEAST_NODE && shared === 'false';
 }
