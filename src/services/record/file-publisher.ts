@@ -1,24 +1,18 @@
 /** The FILE publisher: keeps recording tasks and brings them together with the streams they wait for. */
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { CloseReason } from '../../core/ingest.ts';
 import { PublisherKind } from '../../core/kinds.ts';
 import { NO_NOTICES, type Notices } from '../../core/notices/notice.ts';
 import { postTask } from '../../core/notices/task-notices.ts';
 import type { PublishableStream, Publisher, PublisherStream } from '../../core/publishing.ts';
 import { QueueRegistry } from '../../core/queue-registry.ts';
 import { type ApplicationAddress, addressOf, streamKey } from '../../core/stream-address.ts';
-import { MapHold } from '../../core/tasks/map-hold.ts';
 import { TaskRegistry } from '../../core/tasks/task-registry.ts';
-import { Urgency } from '../../core/urgency.ts';
-import type { Packet } from '../../media/packet.ts';
-import type { Track } from '../../media/track.ts';
 import { DocumentFolder } from '../../state/document-folder.ts';
 import { KEYED } from '../../state/document-layout.ts';
 import type { AllowedFolders } from '../../util/allowed-folders.ts';
 import type { Clock } from '../../util/clock.ts';
 import { Conditions } from '../../util/conditions.ts';
-import { forEachGiven } from '../../util/guarded.ts';
 import type { Logger } from '../../util/logger.ts';
 import { messageOf } from '../../util/message-of.ts';
 import type { MetricSource } from '../../util/metrics.ts';
@@ -30,7 +24,8 @@ import { RecordCounts, recordMetrics } from './record-metrics.ts';
 import { containerOf } from './record-path.ts';
 import { type FilePublisherSettings, foldersBelow, RecordPlace } from './record-place.ts';
 import { type RecordRequest, storedRequest } from './record-request.ts';
-import { type RecordContext, RecordState, RecordTask } from './record-task.ts';
+import { type RecordContext, RecordTask } from './record-task.ts';
+import { RecordedStream } from './recorded-stream.ts';
 import { RecordingIndex } from './recording-index.ts';
 import { RecordingLibrary, type RecordingLibraryOptions } from './recording-library.ts';
 import type { RecordingNote } from './recording-note.ts';
@@ -74,7 +69,7 @@ export class FilePublisher implements Publisher<FilePublisherSettings> {
   /** Recorded files, to be watched and to be removed in time. */
   readonly library: RecordingLibrary;
   readonly #tasks: TaskRegistry<RecordRequest, RecordTask>;
-  readonly #streams = new Map<string, FileStream>();
+  readonly #streams = new Map<string, RecordedStream>();
   /** Of the last run. */
   #left: OpenRecording[] = [];
   #recovering: Promise<void> = Promise.resolve();
@@ -142,7 +137,7 @@ export class FilePublisher implements Publisher<FilePublisherSettings> {
   attach(stream: PublishableStream, settings: FilePublisherSettings): PublisherStream {
     const owner = { vhost: stream.vhost, app: stream.app, settings };
     const name = streamKey(addressOf(stream));
-    const attached = new FileStream(stream, this.#placeOf(owner), {
+    const attached = new RecordedStream(stream, this.#placeOf(owner), {
       tasks: () => this.#tasks.following(stream),
       onClose: () => {
         if (this.#streams.get(name) === attached) this.#streams.delete(name);
@@ -239,7 +234,7 @@ export class FilePublisher implements Publisher<FilePublisherSettings> {
     }
   }
 
-  async #applyMap(path: string, stream: FileStream, owner: RecordOwner): Promise<void> {
+  async #applyMap(path: string, stream: RecordedStream, owner: RecordOwner): Promise<void> {
     stream.hold();
     try {
       for (const request of requestsFor(parseRecordMap(await readFile(path, 'utf8'), path), stream.source)) {
@@ -252,94 +247,5 @@ export class FilePublisher implements Publisher<FilePublisherSettings> {
       if (missed > 0)
         this.#logger.warn({ map: path, packets: missed }, `record map was read late: its tasks begin without ${missed} packets`);
     }
-  }
-}
-
-/** A fault in one task of a stream ends that task's work, and nothing else. */
-const failed = (task: RecordTask, error: unknown): void => task.fail(error);
-const push = (task: RecordTask, packet: Packet): void => task.push(packet);
-const end = (task: RecordTask): void => task.streamEnded();
-const setTracks = (task: RecordTask, tracks: readonly Track[]): void => task.setTracks(tracks);
-
-/** One outbound stream and the tasks that record it. */
-class FileStream implements PublisherStream {
-  readonly source: PublishableStream;
-  readonly #place: RecordPlace;
-  readonly #waiting: () => RecordTask[];
-  readonly #onClose: () => void;
-  readonly #active = new Set<RecordTask>();
-  /** For the tasks that a map file brings. */
-  readonly #hold = new MapHold();
-  #started = false;
-  #closed = false;
-
-  constructor(source: PublishableStream, place: RecordPlace, owner: { readonly tasks: () => RecordTask[]; readonly onClose: () => void }) {
-    this.source = source;
-    this.#place = place;
-    this.#waiting = owner.tasks;
-    this.#onClose = owner.onClose;
-  }
-
-  get closed(): boolean {
-    return this.#closed;
-  }
-
-  /** Files are written in batches of some tenths of a second (`MAX_HELD_BACK`), which allows for the wait in a resting socket. */
-  get urgency(): Urgency {
-    for (const { state } of this.#active) if (state === RecordState.RECORDING) return Urgency.BATCHED;
-    return Urgency.NONE;
-  }
-
-  /** Lets a task record this stream, at once or as soon as its tracks are known. */
-  begin(task: RecordTask): void {
-    if (!this.#started || this.#closed) return;
-    this.#active.add(task);
-    forEachGiven(
-      [task],
-      this.#hold.packets,
-      (begun, packets) => {
-        begun.begin(this.source, this.#place);
-        for (const packet of packets) begun.push(packet);
-      },
-      failed,
-    );
-  }
-
-  /** Holds packets until `release`, for tasks that begin meanwhile. */
-  hold(): void {
-    this.#hold.hold();
-  }
-
-  /** Returns how many packets had no room meanwhile. */
-  release(): number {
-    return this.#hold.release();
-  }
-
-  onTracks(tracks: readonly Track[]): void {
-    if (this.#closed) return;
-    if (this.#started) {
-      forEachGiven(this.#active, tracks, setTracks, failed);
-      return;
-    }
-    this.#started = true;
-    for (const task of this.#waiting()) this.begin(task);
-  }
-
-  onPacket(packet: Packet): void {
-    this.#hold.push(packet);
-    forEachGiven(this.#active, packet, push, failed);
-  }
-
-  /** Stopped tasks are removed here, once per turn. */
-  onDrained(): void {
-    for (const task of this.#active) if (task.isOver) this.#active.delete(task);
-  }
-
-  close(_reason: CloseReason): void {
-    if (this.#closed) return;
-    this.#closed = true;
-    forEachGiven(this.#active, null, end, failed);
-    this.#active.clear();
-    this.#onClose();
   }
 }
