@@ -97,8 +97,9 @@ const BESIDE_SERVICES = 'service.ts';
  */
 const APART: Readonly<Record<string, readonly string[]>> = {
   'delivery-worker.ts': [
-    ...['util', 'media', 'playlist', 'wire', 'access', 'pages', 'native/addon.ts', 'transport/proxy', 'delivery-views.ts'],
-    ...['delivery/http', 'delivery/thread', 'delivery/feed', 'delivery/tls', 'delivery/*.ts', 'services/*/view', 'services/*/wire'],
+    ...['util', 'media', 'playlist', 'wire', 'access', 'pages', 'native/addon.ts', 'transport/proxy', 'transport/tcp'],
+    ...['delivery-views.ts', 'delivery/http', 'delivery/thread', 'delivery/feed', 'delivery/tls', 'delivery/*.ts'],
+    ...['services/*/view', 'services/*/wire'],
     // Files of names and texts shared by all threads.
     ...['core/drain.ts', 'core/host-name-table.ts', 'core/kinds.ts', 'core/stream-address.ts', 'core/unknown-stream.ts'],
   ],

@@ -5,10 +5,10 @@ import type { IncomingHttpHeaders, IncomingMessage, RequestListener, Server, Ser
 import { createSecureServer, type Http2SecureServer } from 'node:http2';
 import type { AddressInfo, Socket } from 'node:net';
 import type { CrossDomainPolicy } from '../access/cross-domains.ts';
-import { ConnectionWatch } from '../delivery/http/connection-watch.ts';
 import { beginsTls, isPlainRequest, spokePlain, spokeTls } from '../delivery/http/wrong-scheme.ts';
 import type { CertificatePair } from '../delivery/tls/certificate-files.ts';
 import { protocolChoice } from '../delivery/tls/protocol-choice.ts';
+import { ConnectionWatch } from '../transport/tcp/connection-watch.ts';
 import type { ConnectionLimiter } from '../util/connection-limiter.ts';
 import { endAndCut } from '../util/end-and-cut.ts';
 import { ownFamily } from '../util/listen-addresses.ts';

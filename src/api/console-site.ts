@@ -1,10 +1,10 @@
 /** The web console on the API ports, and the page at their root. Its files need no token; the page's API requests do. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { acceptsGzip } from '../delivery/http/accept-encoding.ts';
 import { CONSOLE_IMPORTS, consoleFiles } from '../pages/console-page.ts';
 import { frontPage, hostOnly, wantsPage } from '../pages/front-page.ts';
 import type { PageFile, PageFiles } from '../pages/page-files.ts';
 import { contentPolicy, PAGE_HEADERS } from '../pages/page-headers.ts';
+import { acceptsGzip } from '../wire/http/accept-encoding.ts';
 import { PRODUCT } from './envelope.ts';
 
 /** Ports that pages of the console connect to for media. */

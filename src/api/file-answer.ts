@@ -1,7 +1,7 @@
 /** Answers with a part of a file, and sending them to slow clients. */
 import type { FileHandle } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
-import type { ByteRange } from '../delivery/http/byte-range.ts';
+import type { ByteRange } from '../wire/http/byte-range.ts';
 
 /** Bytes of an open file, which the sender closes. */
 export interface FilePart {

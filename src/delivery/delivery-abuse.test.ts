@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { BlobFeed, type BlobPool, startBlobPool } from '../../test/fakes/blob-pool.ts';
 import { RawClient } from '../../test/fakes/raw-client.ts';
-import { DEFAULT_HTTP_LIMITS } from './http/limits.ts';
+import { DEFAULT_HTTP_LIMITS } from './http-limits.ts';
 
 const CLIENTS = 500;
 const HEAD = 'Host: 127.0.0.1\r\n\r\n';

@@ -16,7 +16,7 @@ import { type AdmissionPlan, OPEN_ADMISSION } from './admission.ts';
 import { DEFAULT_DELIVERY_LIMITS } from './pool/delivery-limits.ts';
 import { DeliveryPool } from './pool/delivery-pool.ts';
 import { MainThreadServer } from './pool/main-thread-server.ts';
-import type { RelayedPeer } from './thread/main-thread-relay.ts';
+import type { RelayedPeer } from './relayed-peer.ts';
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { BlobFeed, type BlobPool, startBlobPool } from '../../test/fakes/blob-pool.ts';
 import { RawClient } from '../../test/fakes/raw-client.ts';
 import { selfSigned } from '../../test/fakes/self-signed.ts';
-import { DEFAULT_HTTP_LIMITS } from './http/limits.ts';
+import { DEFAULT_HTTP_LIMITS } from './http-limits.ts';
 
 const DEFAULT = { hostNames: ['localhost'], ...selfSigned('localhost') };
 const WILDCARD = { hostNames: ['*.example'], ...selfSigned('any.example') };

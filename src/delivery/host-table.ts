@@ -1,6 +1,6 @@
 /** Finds the virtual host of a request by its `Host` header. */
 import { HostNameTable, type NamedHosts } from '../core/host-name-table.ts';
-import { hostName } from './http/request-target.ts';
+import { hostName } from '../wire/http/request-target.ts';
 
 /** Cached host headers; peers choose them, so the cache is emptied when it is full. */
 const MAX_CACHE = 1024;

@@ -11,7 +11,7 @@ import type { TimeoutScale } from '../util/timeout-scale.ts';
 import type { ThreadAdmission } from './admission.ts';
 import type { FeedMessage } from './feed/messages.ts';
 import type { HttpCounters } from './http/answer-sink.ts';
-import type { HttpLimits } from './http/limits.ts';
+import type { HttpLimits } from './http-limits.ts';
 import type { HotFigures } from './thread/hot-files.ts';
 import type { Certificate } from './tls/certificate-choice.ts';
 

@@ -1,11 +1,12 @@
 /** Recorded files of an application: which there are, and how they are watched. An extension of Millrace. */
-import { readRange } from '../../delivery/http/byte-range.ts';
+
 import type { IndexedRecording } from '../../services/record/recording-index.ts';
 import { LibraryBusy } from '../../services/record/recording-library.ts';
 import { type VodFile, vodPlaylist } from '../../services/record/vod-playlist.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { formatTimestamp } from '../../util/timestamp.ts';
 import { Type } from '../../util/typebox.ts';
+import { readRange } from '../../wire/http/byte-range.ts';
 import { type Answer, failure, ok } from '../envelope.ts';
 import { ApiError } from '../errors.ts';
 import { type FilePart, rangeOf } from '../file-answer.ts';

@@ -1,7 +1,6 @@
 /** The interface between request handlers and the HTTP versions. */
 
 import type { Duplex, Readable } from 'node:stream';
-import { ProtocolError } from '../../util/protocol-error.ts';
 import type { Followers, KeptAnswer, LedRequest } from './answer-link.ts';
 import type { Image } from './direct-sender.ts';
 
@@ -68,16 +67,6 @@ export interface AnswerSink {
    * not possible (HTTP/2). The taker owns the socket, which is paused and has no listeners.
    */
   takeOver(): TakenConnection | null;
-}
-
-/** An invalid request, with the status to answer before the connection is closed. */
-export class HttpFault extends ProtocolError {
-  readonly status: number;
-
-  constructor(status: number, code: string, detail: string, offset = -1) {
-    super(code, detail, offset);
-    this.status = status;
-  }
 }
 
 /** Bytes of an answer's body. */

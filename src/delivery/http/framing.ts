@@ -1,7 +1,7 @@
 /** The length of a request and the persistence of its connection: RFC 9112 sections 3.2, 6 and 9.3. */
-import { HttpFault } from './answer-sink.ts';
+import { HttpFault } from '../../wire/http/http-fault.ts';
+import { checkHostName } from '../../wire/http/request-target.ts';
 import type { RequestHead } from './request-head.ts';
-import { checkHostName } from './request-target.ts';
 
 /** The connection's part of the headers. */
 export interface Framing {

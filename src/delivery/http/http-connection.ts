@@ -1,19 +1,20 @@
 /** One HTTP/1.x connection: emits requests one after the other and writes their answers. */
+
+import { HttpFault } from '../../wire/http/http-fault.ts';
 import type { ClientEnd } from '../../wire/proxy/proxy-header.ts';
+import type { HttpLimits } from '../http-limits.ts';
 import type { Followers, KeptAnswer, LedRequest } from './answer-link.ts';
 import {
   type AbortListener,
   type AnswerSink,
   bodyLength,
   type HttpCounters,
-  HttpFault,
   type RequestHandler,
   type SentListener,
   type TakenConnection,
 } from './answer-sink.ts';
 import type { Image } from './direct-sender.ts';
 import { type Framing, readFraming } from './framing.ts';
-import type { HttpLimits } from './limits.ts';
 import { RequestReader } from './request-reader.ts';
 import { type DateLine, statusLine } from './status-line.ts';
 import type { Wire, WireEvents } from './wire.ts';

@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { RawClient } from '../../../test/fakes/raw-client.ts';
 import { systemClock } from '../../util/clock.ts';
+import { DEFAULT_HTTP_LIMITS, type HttpLimits } from '../http-limits.ts';
 import type { AnswerSink, IncomingRequest, TakenConnection } from './answer-sink.ts';
 import { DirectSender } from './direct-sender.ts';
 import { HttpListener } from './http-listener.ts';
-import { DEFAULT_HTTP_LIMITS, type HttpLimits } from './limits.ts';
 import { DateLine } from './status-line.ts';
 
 const GET = 'GET /x HTTP/1.1\r\nHost: a\r\n\r\n';

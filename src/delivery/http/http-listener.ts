@@ -1,14 +1,14 @@
 /** A port for HTTP/1.x without TLS. */
 import { createServer, type Server, type Socket } from 'node:net';
 import { type ConnectionGate, openGate } from '../../transport/proxy/connection-gate.ts';
+import { closeShared, type ListenAddress, listenShared } from '../../transport/tcp/shared-port.ts';
+import type { HttpLimits } from '../http-limits.ts';
 import type { AnswerLinks } from './answer-link.ts';
 import { type HttpCounters, newHttpCounters, type RequestHandler } from './answer-sink.ts';
 import { DirectSender } from './direct-sender.ts';
 import { HttpConnection, type HttpConnectionContext } from './http-connection.ts';
-import type { HttpLimits } from './limits.ts';
 import { PlainWire } from './plain-wire.ts';
 import { RefusedConnections } from './refused-connections.ts';
-import { closeShared, type ListenAddress, listenShared } from './shared-port.ts';
 import type { DateLine } from './status-line.ts';
 import { spokeTls } from './wrong-scheme.ts';
 

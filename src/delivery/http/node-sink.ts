@@ -2,12 +2,12 @@
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import type { Readable } from 'node:stream';
 import type { ConnectionGate } from '../../transport/proxy/connection-gate.ts';
+import { HttpFault } from '../../wire/http/http-fault.ts';
 import {
   type AbortListener,
   type AnswerSink,
   bodyLength,
   type HttpCounters,
-  HttpFault,
   type IncomingRequest,
   type RequestHandler,
   type SentListener,

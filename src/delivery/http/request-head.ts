@@ -1,6 +1,6 @@
 /** Request line and header lines of an HTTP/1.x request, RFC 9112 sections 2 to 5, without any leniency that allows smuggling. */
-import { HttpFault } from './answer-sink.ts';
-import type { HttpLimits } from './limits.ts';
+import { HttpFault } from '../../wire/http/http-fault.ts';
+import type { HttpLimits } from '../http-limits.ts';
 
 const CR = 0x0d;
 const LF = 0x0a;

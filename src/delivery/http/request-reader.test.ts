@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { HttpFault } from './answer-sink.ts';
+import { HttpFault } from '../../wire/http/http-fault.ts';
+import { DEFAULT_HTTP_LIMITS } from '../http-limits.ts';
 import { readFraming } from './framing.ts';
-import { DEFAULT_HTTP_LIMITS } from './limits.ts';
 import { RequestReader } from './request-reader.ts';
 
 const CHROME = [

@@ -1,6 +1,6 @@
 /** Splits the byte stream of a connection into request heads. */
-import { HttpFault } from './answer-sink.ts';
-import type { HttpLimits } from './limits.ts';
+import { HttpFault } from '../../wire/http/http-fault.ts';
+import type { HttpLimits } from '../http-limits.ts';
 import { isUpperCase, RequestHead } from './request-head.ts';
 import { beginsTls } from './wrong-scheme.ts';
 

@@ -4,16 +4,16 @@ import type { Http2SecureServer, Http2ServerRequest, Http2ServerResponse } from 
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type ConnectionGate, openGate } from '../../transport/proxy/connection-gate.ts';
+import { ConnectionWatch } from '../../transport/tcp/connection-watch.ts';
+import { closeShared, type ListenAddress, listenShared } from '../../transport/tcp/shared-port.ts';
 import { endAndCut } from '../../util/end-and-cut.ts';
 import { type ProxyHeaders, proxyHeaders } from '../../util/trusted-proxies.ts';
 import type { ClientEnd } from '../../wire/proxy/proxy-header.ts';
+import type { HttpLimits } from '../http-limits.ts';
 import { type Certificate, CertificateChoice } from '../tls/certificate-choice.ts';
 import { protocolChoice } from '../tls/protocol-choice.ts';
 import { type HttpCounters, newHttpCounters, type RequestHandler } from './answer-sink.ts';
-import { ConnectionWatch } from './connection-watch.ts';
-import type { HttpLimits } from './limits.ts';
 import { NodeSink, type NodeSinkContext } from './node-sink.ts';
-import { closeShared, type ListenAddress, listenShared } from './shared-port.ts';
 import { isPlainRequest, spokePlain } from './wrong-scheme.ts';
 
 /** The origin of an upgrade request. */

@@ -1,6 +1,6 @@
 /** Socket activation: a listening port without a thread. Connections wait in the kernel; the first one is reported. */
 import { type Handle, loadAddon, type NativeAddon } from '../../native/addon.ts';
-import { BACKLOG, type ListenAddress, requireFreePort } from '../http/shared-port.ts';
+import { BACKLOG, type ListenAddress, requireFreePort } from '../../transport/tcp/shared-port.ts';
 
 /** Opens activation ports; needs the addon. */
 export class ActivationPorts {

@@ -1,5 +1,5 @@
 import type { TimeoutScale } from '../../util/timeout-scale.ts';
-import { DEFAULT_HTTP_LIMITS, scaledHttpLimits } from '../http/limits.ts';
+import { DEFAULT_HTTP_LIMITS, scaledHttpLimits } from '../http-limits.ts';
 import type { DeliveryLimits } from '../thread-protocol.ts';
 
 /** Default limits of a delivery thread. */

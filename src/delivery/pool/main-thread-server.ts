@@ -8,8 +8,8 @@ import type { Duplex } from 'node:stream';
 import type { Logger } from '../../util/logger.ts';
 import { createServer as createHttpServer } from '../../util/node-http.ts';
 import { scaleTimeouts, type TimeoutScale } from '../../util/timeout-scale.ts';
+import type { RelayedPeer } from '../relayed-peer.ts';
 import { FOLDER_PREFIX, SOCKET_NAME } from '../stale-folders.ts';
-import type { RelayedPeer } from '../thread/main-thread-relay.ts';
 
 const MAX_PREAMBLE = 1024;
 const NOBODY: RelayedPeer = { address: '', port: 0, asked: { secure: false, port: 0 }, end: { address: '', port: 0 }, realIp: '' };

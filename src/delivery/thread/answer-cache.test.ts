@@ -3,13 +3,13 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { RawClient } from '../../../test/fakes/raw-client.ts';
 import { loadAddon } from '../../native/addon.ts';
 import { systemClock } from '../../util/clock.ts';
-import { acceptsGzip } from '../http/accept-encoding.ts';
+import { acceptsGzip } from '../../wire/http/accept-encoding.ts';
+import { readRange } from '../../wire/http/byte-range.ts';
+import { decodePath, queryValue, splitTarget } from '../../wire/http/request-target.ts';
 import { type AnswerSink, type IncomingRequest, newHttpCounters } from '../http/answer-sink.ts';
-import { readRange } from '../http/byte-range.ts';
 import { HttpListener } from '../http/http-listener.ts';
-import { DEFAULT_HTTP_LIMITS } from '../http/limits.ts';
-import { decodePath, queryValue, splitTarget } from '../http/request-target.ts';
 import { DateLine } from '../http/status-line.ts';
+import { DEFAULT_HTTP_LIMITS } from '../http-limits.ts';
 import { AnswerCache, type DirectSession, NO_SLOT } from './answer-cache.ts';
 import { TextCoder } from './text-coder.ts';
 

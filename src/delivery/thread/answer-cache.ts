@@ -3,7 +3,7 @@
  * the second equal request is kept; any change of a feed drops all its answers.
  */
 import { type Handle, loadAddon, type NativeAddon } from '../../native/addon.ts';
-import { acceptsGzip } from '../http/accept-encoding.ts';
+import { acceptsGzip } from '../../wire/http/accept-encoding.ts';
 import { AnswerLink, type AnswerLinks } from '../http/answer-link.ts';
 import type { HttpCounters, IncomingRequest } from '../http/answer-sink.ts';
 

@@ -2,6 +2,7 @@
 
 import { AccessControls, allChecks, type ChecksOf } from '../../access/access-controls.ts';
 import { deniedFields, deniedLine } from '../../access/log-denied.ts';
+import { hostOf, type ListenAddress, requireFreePort } from '../../transport/tcp/shared-port.ts';
 import type { Clock } from '../../util/clock.ts';
 import { messageOf } from '../../util/message-of.ts';
 import { Admission } from '../admission.ts';
@@ -10,7 +11,6 @@ import { type HttpCounters, newHttpCounters } from '../http/answer-sink.ts';
 import { HttpListener } from '../http/http-listener.ts';
 import { DirectSecureListener } from '../http/secure/direct-secure-listener.ts';
 import { SecureListener } from '../http/secure-listener.ts';
-import { hostOf, type ListenAddress, requireFreePort } from '../http/shared-port.ts';
 import { DateLine } from '../http/status-line.ts';
 import { SessionTokens } from '../session-token.ts';
 import type { FromThread, SessionEvent, ThreadReport, ThreadSettings, ToThread } from '../thread-protocol.ts';

@@ -16,7 +16,8 @@ import { Admission, OPEN_ADMISSION } from '../admission.ts';
 import { scaledDeliveryLimits } from '../pool/delivery-limits.ts';
 import { DeliveryPool } from '../pool/delivery-pool.ts';
 import { type MainThreadHandler, MainThreadServer } from '../pool/main-thread-server.ts';
-import { MainThreadRelay, type RelayedPeer } from './main-thread-relay.ts';
+import type { RelayedPeer } from '../relayed-peer.ts';
+import { MainThreadRelay } from './main-thread-relay.ts';
 
 const sockets = new WebSocketServer({ noServer: true });
 const clients: RelayedPeer[] = [];

@@ -7,11 +7,12 @@ import { request as httpRequest, STATUS_CODES } from '../../util/node-http.ts';
 import { StallGuard } from '../../util/stall-guard.ts';
 import { scaleTimeouts, type TimeoutScale } from '../../util/timeout-scale.ts';
 import { type AskedPort, type ProxyHeaders, proxyHeaders } from '../../util/trusted-proxies.ts';
+import { queryValue, splitTarget } from '../../wire/http/request-target.ts';
 import type { ClientEnd } from '../../wire/proxy/proxy-header.ts';
 import type { Admission } from '../admission.ts';
 import type { AnswerSink, IncomingRequest } from '../http/answer-sink.ts';
-import { queryValue, splitTarget } from '../http/request-target.ts';
 import type { UpgradeEnds } from '../http/secure-listener.ts';
+import type { RelayedPeer } from '../relayed-peer.ts';
 import { COMMON_HEADERS } from './delivery.ts';
 import type { MainThreadRequests } from './request-router.ts';
 
@@ -38,20 +39,6 @@ const RAW_REFUSAL = `Connection: close\r\nContent-Type: text/plain\r\nRetry-Afte
 interface Refusal {
   readonly status: 429 | 503;
   readonly text: string;
-}
-
-/** Head of a relayed connection: one line of JSON before the first byte of the request. */
-export interface RelayedPeer {
-  /** Client address, as far as trusted proxies report it. */
-  readonly address: string;
-  /** The server's port of the request. */
-  readonly port: number;
-  /** The port that the client used: this port, or the port of a trusted proxy that reports it. */
-  readonly asked: AskedPort;
-  /** The other end of the connection. */
-  readonly end: ClientEnd;
-  /** The address for access control, see `TrustedProxies.realIpOf`. */
-  readonly realIp: string;
 }
 
 /** Values of the `direction` query for signalling over plain HTTP. */

@@ -6,9 +6,9 @@ import { frontPage, hostOnly, wantsPage } from '../../pages/front-page.ts';
 import type { PageFile, PageFiles } from '../../pages/page-files.ts';
 import { contentPolicy, PAGE_HEADERS } from '../../pages/page-headers.ts';
 import { mediaFrontPage, type PageSettings, PLAYER_IMPORTS, PLAYER_PAGE, playerFiles } from '../../pages/player-page.ts';
-import { acceptsGzip } from '../http/accept-encoding.ts';
+import { acceptsGzip } from '../../wire/http/accept-encoding.ts';
+import { splitTarget } from '../../wire/http/request-target.ts';
 import type { AnswerSink, IncomingRequest } from '../http/answer-sink.ts';
-import { splitTarget } from '../http/request-target.ts';
 
 const SLASH = 0x2f;
 const STREAM = /^\/[^/]+\/([^/]+)(\/?)$/;

@@ -8,9 +8,9 @@ import type { ControlledHost } from '../../access/access-controls.ts';
 import type { KeyRing } from '../../access/key-ring.ts';
 import { PublisherKind } from '../../core/kinds.ts';
 import { proxyHeaders, type TrustedProxies } from '../../util/trusted-proxies.ts';
+import { queryValue, type RequestTarget, urlBase } from '../../wire/http/request-target.ts';
 import type { ViewerAdmission } from '../feed/view.ts';
 import type { AnswerSink, IncomingRequest } from '../http/answer-sink.ts';
-import { queryValue, type RequestTarget, urlBase } from '../http/request-target.ts';
 
 /** Decides about requests, and reports where a decision is needed. */
 export interface AdmissionGatekeeper extends Gatekeeper {

@@ -3,10 +3,10 @@
 import { type AccessProtocol, type Admitted, shownReason, type Verdict, whenJudged } from '../../access/access-check.ts';
 import type { CrossDomainPolicy } from '../../access/cross-domains.ts';
 import { readNewUrl } from '../../access/new-url.ts';
+import { decodePath, type RequestTarget, splitTarget } from '../../wire/http/request-target.ts';
 import type { ViewerAdmission } from '../feed/view.ts';
 import type { HostTable } from '../host-table.ts';
 import type { AnswerSink, IncomingRequest, RequestHandler } from '../http/answer-sink.ts';
-import { decodePath, type RequestTarget, splitTarget } from '../http/request-target.ts';
 import type { CatchUp } from './catch-up.ts';
 import { COMMON_HEADERS, crossDomainBlock, Delivery, type DeliveryServices, RefusalText } from './delivery.ts';
 import type { FeedRegistry, ThreadFeed } from './feed-registry.ts';

@@ -2,9 +2,9 @@
 import { createSocket } from 'node:dgram';
 import { isIPv6 } from 'node:net';
 import type { LoadedServer } from '../../config/index.ts';
-import { requireFreePort } from '../../delivery/http/shared-port.ts';
 import { optionFindings } from '../../findings/option-findings.ts';
 import { type PortUse, portList, portUses } from '../../findings/port-findings.ts';
+import { requireFreePort } from '../../transport/tcp/shared-port.ts';
 import { hostPort } from '../../util/client-address.ts';
 import { messageOf } from '../../util/message-of.ts';
 import { type Diagnosis, diagnosesOf, type ReadSystem } from './diagnosis.ts';

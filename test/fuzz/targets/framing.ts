@@ -1,9 +1,9 @@
 /** Readers of byte streams: where the network cuts them must make no difference, neither to what is read nor to what is refused. */
 import { inspect } from 'node:util';
-import { HttpFault } from '../../../src/delivery/http/answer-sink.ts';
-import { DEFAULT_HTTP_LIMITS } from '../../../src/delivery/http/limits.ts';
 import { RequestReader } from '../../../src/delivery/http/request-reader.ts';
+import { DEFAULT_HTTP_LIMITS } from '../../../src/delivery/http-limits.ts';
 import { ProtocolError } from '../../../src/util/protocol-error.ts';
+import { HttpFault } from '../../../src/wire/http/http-fault.ts';
 import { frameDatagram, TcpFramer } from '../../../src/wire/ice/tcp-framer.ts';
 import { OvtReader } from '../../../src/wire/ovt/reader.ts';
 import { RtspReader } from '../../../src/wire/rtsp/rtsp-message.ts';

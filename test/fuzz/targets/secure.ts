@@ -1,9 +1,9 @@
 /** TLS and HTTP/2 of the addon: what comes before a handshake is over, and frames behind one. */
 import { openSync } from 'node:fs';
 import { type TLSSocket, connect as tlsConnect } from 'node:tls';
-import { DEFAULT_HTTP_LIMITS } from '../../../src/delivery/http/limits.ts';
 import { DirectSecureListener } from '../../../src/delivery/http/secure/direct-secure-listener.ts';
 import { DateLine } from '../../../src/delivery/http/status-line.ts';
+import { DEFAULT_HTTP_LIMITS } from '../../../src/delivery/http-limits.ts';
 import { type Handle, loadAddon, type NativeAddon } from '../../../src/native/addon.ts';
 import { systemClock } from '../../../src/util/clock.ts';
 import { selfSigned } from '../../fakes/self-signed.ts';

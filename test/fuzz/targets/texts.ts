@@ -14,12 +14,9 @@ import {
 } from '../../../src/config/index.ts';
 import { parseXml } from '../../../src/config/xml.ts';
 import { readCuePayload, writeCuePayload } from '../../../src/containers/webvtt/cue-payload.ts';
-import { acceptsGzip } from '../../../src/delivery/http/accept-encoding.ts';
-import { readRange } from '../../../src/delivery/http/byte-range.ts';
 import { readFraming } from '../../../src/delivery/http/framing.ts';
-import { DEFAULT_HTTP_LIMITS } from '../../../src/delivery/http/limits.ts';
 import { RequestReader } from '../../../src/delivery/http/request-reader.ts';
-import { decodePath, hostName, queryValue, splitTarget } from '../../../src/delivery/http/request-target.ts';
+import { DEFAULT_HTTP_LIMITS } from '../../../src/delivery/http-limits.ts';
 import { parseDirectives } from '../../../src/services/hls/view/fmp4/delivery-directives.ts';
 import { parseResourceName } from '../../../src/services/hls/wire/fmp4/resource-name.ts';
 import { DefinitionFault, readDefinition } from '../../../src/services/multiplex/channel-definition.ts';
@@ -27,6 +24,9 @@ import { formatMuxFile, parseMuxFile } from '../../../src/services/multiplex/mux
 import { formatScheduleFile, parseScheduleFile } from '../../../src/services/schedule/definition-file.ts';
 import { requestPlaceOf } from '../../../src/services/webrtc/signalling/request-place.ts';
 import { TrustedProxies } from '../../../src/util/trusted-proxies.ts';
+import { acceptsGzip } from '../../../src/wire/http/accept-encoding.ts';
+import { readRange } from '../../../src/wire/http/byte-range.ts';
+import { decodePath, hostName, queryValue, splitTarget } from '../../../src/wire/http/request-target.ts';
 import { readProxyHeader } from '../../../src/wire/proxy/proxy-header.ts';
 import { readSubtitleFile } from '../../support/subtitles.ts';
 import type { FuzzTarget } from '../support/fuzz-target.ts';

@@ -6,8 +6,8 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { selfSigned } from '../../../../test/fakes/self-signed.ts';
 import { loadAddon } from '../../../native/addon.ts';
 import { systemClock } from '../../../util/clock.ts';
+import { DEFAULT_HTTP_LIMITS, type HttpLimits } from '../../http-limits.ts';
 import type { AnswerSink, IncomingRequest } from '../answer-sink.ts';
-import { DEFAULT_HTTP_LIMITS, type HttpLimits } from '../limits.ts';
 import { DateLine } from '../status-line.ts';
 import { DirectSecureListener } from './direct-secure-listener.ts';
 

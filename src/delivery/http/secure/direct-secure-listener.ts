@@ -2,12 +2,12 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import { loadAddon, type NativeAddon } from '../../../native/addon.ts';
 import { type ConnectionGate, openGate } from '../../../transport/proxy/connection-gate.ts';
+import { closeShared, type ListenAddress, listenShared } from '../../../transport/tcp/shared-port.ts';
 import type { ClientEnd } from '../../../wire/proxy/proxy-header.ts';
 import type { Certificate } from '../../tls/certificate-choice.ts';
 import { type HttpCounters, newHttpCounters } from '../answer-sink.ts';
 import { HttpConnection, type HttpConnectionContext } from '../http-connection.ts';
 import type { SecureListenerOptions } from '../secure-listener.ts';
-import { closeShared, type ListenAddress, listenShared } from '../shared-port.ts';
 import type { DateLine } from '../status-line.ts';
 import { isPlainRequest, spokePlain } from '../wrong-scheme.ts';
 import { Http2Connection, type Http2ConnectionContext } from './http2-connection.ts';

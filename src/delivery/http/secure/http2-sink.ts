@@ -1,13 +1,7 @@
 /** One HTTP/2 request and its answer. */
 import { Readable } from 'node:stream';
-import {
-  type AbortListener,
-  type AnswerSink,
-  HttpFault,
-  type IncomingRequest,
-  type SentListener,
-  type TakenConnection,
-} from '../answer-sink.ts';
+import { HttpFault } from '../../../wire/http/http-fault.ts';
+import type { AbortListener, AnswerSink, IncomingRequest, SentListener, TakenConnection } from '../answer-sink.ts';
 import type { Image } from '../direct-sender.ts';
 
 /** The part of a connection that its sinks use. */

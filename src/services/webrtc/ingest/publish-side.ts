@@ -4,7 +4,7 @@ import type { WebSocket } from 'ws';
 import { type Gatekeeper, OPEN_GATE } from '../../../access/access-check.ts';
 import { type CrossDomainHeaders, CrossDomainPolicy, type CrossDomainRules } from '../../../access/cross-domains.ts';
 import { IngestRefused } from '../../../core/ingest.ts';
-import type { RelayedPeer } from '../../../delivery/thread/main-thread-relay.ts';
+import type { RelayedPeer } from '../../../delivery/relayed-peer.ts';
 import type { Logger } from '../../../util/logger.ts';
 import type { Turns } from '../../../util/newcomer-turns.ts';
 import { ProtocolError } from '../../../util/protocol-error.ts';

@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { WebSocket } from 'ws';
 import { type Gatekeeper, type Judgement, OPEN_GATE } from '../../../access/access-check.ts';
-import type { RelayedPeer } from '../../../delivery/thread/main-thread-relay.ts';
+import type { RelayedPeer } from '../../../delivery/relayed-peer.ts';
 import type { Logger } from '../../../util/logger.ts';
 import type { Turns } from '../../../util/newcomer-turns.ts';
 import { ProtocolError } from '../../../util/protocol-error.ts';

@@ -2,8 +2,8 @@
 import type { IncomingMessage } from 'node:http';
 import { type AccessClient, type Admitted, type Direction, type Gatekeeper, type Judgement, OPEN } from '../../../access/access-check.ts';
 import { readNewUrl } from '../../../access/new-url.ts';
-import { completeUrl, splitTarget } from '../../../delivery/http/request-target.ts';
-import type { RelayedPeer } from '../../../delivery/thread/main-thread-relay.ts';
+import type { RelayedPeer } from '../../../delivery/relayed-peer.ts';
+import { completeUrl, splitTarget } from '../../../wire/http/request-target.ts';
 import { type RequestPlace, requestPlaceOf, type StreamTarget } from './request-place.ts';
 
 /** A place with the URL and the client that asked for it. They can hold secrets: not for logs. */

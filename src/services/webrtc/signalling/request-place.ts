@@ -1,8 +1,8 @@
 /** Which stream a signalling request is for: `/<app>/<stream>[/<file>]?<query>`. */
 
 import type { StreamAddress } from '../../../core/stream-address.ts';
-import { decodePath, hostName, queryValue, splitTarget } from '../../../delivery/http/request-target.ts';
 import { ProtocolError } from '../../../util/protocol-error.ts';
+import { decodePath, hostName, queryValue, splitTarget } from '../../../wire/http/request-target.ts';
 
 /** The place of a request; names are decoded. */
 export interface StreamTarget extends StreamAddress {

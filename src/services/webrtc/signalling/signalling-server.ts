@@ -3,11 +3,11 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createRequire } from 'node:module';
 import type { Duplex } from 'node:stream';
 import type { WebSocket } from 'ws';
-import { HttpFault } from '../../../delivery/http/answer-sink.ts';
-import type { RelayedPeer } from '../../../delivery/thread/main-thread-relay.ts';
+import type { RelayedPeer } from '../../../delivery/relayed-peer.ts';
 import type { AddressShares } from '../../../util/address-shares.ts';
 import { type Newcomer, NO_TURNS, type Turns } from '../../../util/newcomer-turns.ts';
 import type { RefusalLog } from '../../../util/refusal-log.ts';
+import { HttpFault } from '../../../wire/http/http-fault.ts';
 import { type AskedPlace, askedPlace } from './asked-place.ts';
 import { requestPlaceOf } from './request-place.ts';
 

@@ -1,4 +1,4 @@
-import { scaleTimeouts, type TimeoutScale } from '../../util/timeout-scale.ts';
+import { scaleTimeouts, type TimeoutScale } from '../util/timeout-scale.ts';
 
 /** Limits for the time and bytes of a peer. All times are milliseconds. */
 export interface HttpLimits {

@@ -1,5 +1,5 @@
 /** Splits the request target: RFC 9112 section 3.2 and the URL rules of the reference server. */
-import { HttpFault } from './answer-sink.ts';
+import { HttpFault } from './http-fault.ts';
 
 /** All members are still percent-encoded. */
 export interface RequestTarget {
