@@ -64,7 +64,7 @@ test('a drained server reports it, ends sessions, and accepts them again after t
   expect((await fetch(`${base}/health`)).status).toBe(503);
 });
 
-test('the server is starting until every port listens, and stopping until nothing does', { timeout: 30_000 }, async () => {
+test('the server is "starting" until every port listens, and "stopping" until no port does', { timeout: 30_000 }, async () => {
   const { started, api, ports } = await begin({});
   const told: string[] = [];
   while (told.at(-1) !== '200 {"status":"ok"}') {
@@ -85,7 +85,7 @@ test('the server is starting until every port listens, and stopping until nothin
   expect(await opens(api)).toBe(false);
 });
 
-test('a TLS port that waits for a certificate degrades the server, and says so', { timeout: 30_000 }, async () => {
+test('a TLS port without a certificate degrades the server with a reason', { timeout: 30_000 }, async () => {
   const [rtmp = 0, http = 0] = await freePorts(2);
   const { started, api } = await begin({ tls: { rtmp, http } });
   await started;

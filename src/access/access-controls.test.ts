@@ -49,7 +49,7 @@ const passes = (more: Partial<Passed> = {}): AccessCheck => ({
 const NO = { admitted: false, code: 'no', reason: 'no' } as const;
 
 describe('AccessControls', () => {
-  it('has no settings for a virtual host that protects nothing', () => {
+  it('has no settings for an unprotected virtual host', () => {
     expect(settings({})).toBeUndefined();
     expect(settings({ publishers: 'dash' })).toBeUndefined();
     expect(accessSettingsOf(readVirtualHost({ name: 'v' }).typed)).toBeUndefined();
@@ -221,7 +221,7 @@ describe('whenJudged', () => {
     expect(use).not.toHaveBeenCalled();
   });
 
-  it('hands on what its user throws later', async () => {
+  it('passes on an error of its callback', async () => {
     const failed = vi.fn();
     whenJudged(
       Promise.resolve(OPEN),

@@ -60,7 +60,7 @@ describe('requests recorded from the reference server', () => {
   });
 });
 
-test('a time is local, with its offset, and a player without a name has none', () => {
+test('a time is local with its offset, and an absent user agent is left out', () => {
   const zone = process.env['TZ'];
   process.env['TZ'] = 'Asia/Seoul';
   const client = { address: '2001:db8::7', port: 1, realIp: '2001:db8::7', userAgent: '' };

@@ -137,7 +137,7 @@ test('a missing answer and an unreachable address refuse the client', async () =
   expect(await ask()).toMatchObject({ admitted: false, code: 'webhook-failed' });
 });
 
-test('64 questions are asked at once, 2048 may be open, and who comes then is refused and counted', async () => {
+test('asks 64 questions at once, holds 2048, and refuses and counts further ones', async () => {
   const { control, ask, webhooks } = await start();
   const { promise: go, resolve } = Promise.withResolvers<void>();
   control.answer = async () => {

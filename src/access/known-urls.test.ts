@@ -20,7 +20,7 @@ const numbered = (count: number): UrlParts[] =>
   Array.from({ length: count }, (_, n) => at(`/app/stream${n}/llhls.m3u8?policy=e30&signature=x`));
 
 describe('KnownUrls', () => {
-  test('keeps a URL that comes for the second time, with its policy', () => {
+  test('keeps a repeated URL with its policy', () => {
     const urls = new KnownUrls();
     const [one = at(''), other = at('')] = numbered(2);
     note(urls, one);

@@ -242,7 +242,7 @@ describe('SignedPolicyCheck', () => {
       expect(ask(url)).toBe('in');
     });
 
-    it('judges every way in which it can be written', () => {
+    it('judges every spelling of it', () => {
       const ask = known();
       const [text = '', signature = ''] = url.split('&signature=');
       const ways = [

@@ -61,7 +61,7 @@ test.each([
   ['with a letter too few', basic(`:${SECRET.slice(1)}`), 'Invalid credential'],
   ['in the form in which it is kept', `Bearer sha256:${hash}`, 'Invalid credential'],
   ['that is nobody', basic(':'), 'Invalid credential'],
-])('takes one of several tokens %s', (_how, header, expected) => {
+])('accepts any of several tokens %s', (_how, header, expected) => {
   for (const _time of [1, 2]) {
     const answer = several.check(header);
     expect(answer instanceof ApiError ? answer.message : answer.name).toBe(expected);

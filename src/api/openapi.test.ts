@@ -93,7 +93,7 @@ describe('the OpenAPI document', () => {
     ]);
   });
 
-  test('tells the statuses of success', () => {
+  test('lists the statuses of success', () => {
     const statuses = (path: string, method: string) => Object.keys(document.paths[path][method].responses);
     expect(statuses('/v1/version', 'get')).toEqual(['200', '401', 'default']);
     expect(statuses('/v1/vhosts', 'post')).toEqual(['200', '207', '401', 'default']);

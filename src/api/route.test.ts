@@ -37,6 +37,6 @@ test.each([
   ['GET', '/v1/vhosts/v/apps/a:'],
   ['POST', '/v1/vhosts/v/apps/a:nope'],
   ['POST', '/v1/vhosts/v/apps/a:startPush/'],
-])('%s %s fits nothing', (method, path) => {
+])('%s %s matches no route', (method, path) => {
   expect(table.find(method, path)).toBeNull();
 });

@@ -75,7 +75,7 @@ test('events may come in any pieces', async () => {
   expect((await take(2))[1]).toEqual({ type: 'stream.created', stream: 'größe' });
 });
 
-test('a connection that breaks is made again behind the last event, after the time that the server asks for', async () => {
+test('a broken connection is reopened after the last event, with the delay that the server asks for', async () => {
   const lost: string[] = [];
   answers = [
     sends(HELLO + created(1), true),

@@ -93,7 +93,7 @@ describe('a work that two nodes would do', () => {
     expect(b.logger.lines.at(-1)?.message).toMatch(/^this node does 'scheduled\/default\/app\/channel', by lease \d+$/);
   });
 
-  it('is claimed when the lease of a dead node ends, by a node that knows then from which one it has it', async () => {
+  it('is claimed when the lease of a dead node expires, by a node that then knows its predecessor', async () => {
     const a = open('a@ovt://a:9000/');
     await expect.poll(() => a.state(), PATIENCE).toBe('ours');
     expect(a.book.predecessorOf(WORK)).toBeNull();
@@ -158,7 +158,7 @@ describe('a work that two nodes would do', () => {
     expect(a.book.held).toBe(0);
   });
 
-  it('is unknown until Redis has said whose it is, and that of another group is another', async () => {
+  it('is unknown until Redis has answered, and separate for each group', async () => {
     redis.hang();
     const [a, other] = [open('a'), open('b', { group: 'other' })];
     expect([a.state(), other.state()]).toEqual(['unknown', 'unknown']);

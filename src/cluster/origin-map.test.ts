@@ -102,7 +102,7 @@ describe('the origin map', () => {
     expect(Number((await redis.ask('TTL', 'app/s')).slice(1))).toBeLessThanOrEqual(EXPIRY_S);
   });
 
-  it('has a stream that ends and begins again in one go', async () => {
+  it('registers a stream that ends and restarts at once', async () => {
     const redis = await startRedis();
     const { map, said } = open(redis.address, { name: 'a' });
     await said(`connected to Redis at ${redis.address}`);
@@ -197,7 +197,7 @@ describe('Redis', () => {
   it.each([
     ['wrong', 'WRONGPASS invalid username-password pair or user is disabled.'],
     [undefined, 'NOAUTH Authentication required.'],
-  ])('tells once that it refuses the password %s', async (auth, reason) => {
+  ])('logs once that it refuses the password %s', async (auth, reason) => {
     const redis = await startRedis('secret');
     const { map, logger, said } = open(redis.address, { name: 'a', ...(auth !== undefined && { auth }) });
     await said(`Redis at ${redis.address} cannot be used: ${reason}`);
@@ -263,22 +263,25 @@ describe('Redis', () => {
     await map.close();
   });
 
-  it.each(['HTTP/1.1 400 Bad Request\r\n\r\n', '$-7\r\n', '*999999999\r\n', ''])('may be something else that says %j', async (greeting) => {
-    const server = net.createServer((socket) => {
-      socket.on('error', () => undefined);
-      socket.on('data', () => socket.write(greeting));
-    });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const sockets = new Set<net.Socket>();
-    server.on('connection', (socket) => sockets.add(socket));
-    stops.push(() => {
-      for (const socket of sockets) socket.destroy();
-      server.close();
-    });
-    const { port } = server.address() as net.AddressInfo;
-    const { map, logger } = open(`127.0.0.1:${port}`, { name: 'a' });
-    map.add('app', 's');
-    await expect.poll(() => logger.lines[0]?.message).toContain(`Redis at 127.0.0.1:${port} cannot be used`);
-    expect(await map.locate('app', 's')).toBeNull();
-  });
+  it.each(['HTTP/1.1 400 Bad Request\r\n\r\n', '$-7\r\n', '*999999999\r\n', ''])(
+    'may be another server that answers %j',
+    async (greeting) => {
+      const server = net.createServer((socket) => {
+        socket.on('error', () => undefined);
+        socket.on('data', () => socket.write(greeting));
+      });
+      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+      const sockets = new Set<net.Socket>();
+      server.on('connection', (socket) => sockets.add(socket));
+      stops.push(() => {
+        for (const socket of sockets) socket.destroy();
+        server.close();
+      });
+      const { port } = server.address() as net.AddressInfo;
+      const { map, logger } = open(`127.0.0.1:${port}`, { name: 'a' });
+      map.add('app', 's');
+      await expect.poll(() => logger.lines[0]?.message).toContain(`Redis at 127.0.0.1:${port} cannot be used`);
+      expect(await map.locate('app', 's')).toBeNull();
+    },
+  );
 });

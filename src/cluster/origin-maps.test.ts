@@ -18,7 +18,7 @@ const hostWith = (host: string): VirtualHost =>
     definition: { config: { originMapStore: { originHostName: 'a', redisServer: { host } } } },
   }) as unknown as VirtualHost;
 
-it('share the work of those virtual hosts that want it, until they are drained', async () => {
+it('share the work of virtual hosts that enable it, until they are drained', async () => {
   const redis = await RedisServer.start();
   stops.push(async () => await redis.stop());
   const open = () => {

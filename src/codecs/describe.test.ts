@@ -70,7 +70,7 @@ describe('packets', () => {
     [VideoCodec.VP9, VPX.vp9Delta, false],
     [VideoCodec.VP8, VPX.vp8Delta, false],
     [VideoCodec.JPEG, Uint8Array.of(0xff), true],
-  ])('tells the keyframes of %s', (codec, data, expected) => {
+  ])('detects the keyframes of %s', (codec, data, expected) => {
     expect(isKeyframe(codec, data)).toBe(expected);
     expect(isRandomAccessPoint(codec, data)).toBe(expected);
   });
@@ -116,7 +116,7 @@ describe('in-band parameter sets', () => {
     expect(updateConfig(codec, config, sets)).toBe(config);
   });
 
-  it('are null when a packet has none', () => {
+  it('are null for a packet without any', () => {
     expect(parameterSetsOf(VideoCodec.H264, joinNalUnits([Uint8Array.of(0x41, 0x9a)]))).toBeNull();
     expect(parameterSetsOf(VideoCodec.VP9, VPX.vp9Delta)).toBeNull();
     expect(parameterSetsOf(VideoCodec.VP8, VPX.vp8Key)).toBeNull();

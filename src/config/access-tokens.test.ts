@@ -22,7 +22,7 @@ function faultOf(api: string, metrics = ''): string {
 const token = (inner: string): string => `<Token>${inner}</Token>`;
 const list = (...tokens: readonly string[]): string => `<AccessTokens>${tokens.map(token).join('')}</AccessTokens>`;
 
-test('tokens only read unless they are said to write', () => {
+test('tokens are read-only unless they have write access', () => {
   const both = list('<Name>a</Name><Value>one</Value>', `<Name>b</Name><Value>sha256:${HASH}</Value><Access>Write</Access>`);
   expect(tokensOf(both)).toEqual([
     { name: 'a', value: 'one', access: 'read' },

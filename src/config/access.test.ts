@@ -56,7 +56,7 @@ test('a file with an invalid policy is refused with the element and its line', (
   );
 });
 
-test('publishers that the reference had once protect nothing, and `hlsv3` is `hls`', () => {
+test('former publishers of OvenMediaEngine are ignored, and `hlsv3` means `hls`', () => {
   const { typed } = readVirtualHost({ name: 'v', signedPolicy: { ...POLICY, enables: { publishers: 'dash, HLS, hlsv3,lldash,webrtc' } } });
   expect(typed.signedPolicy?.enables).toEqual({ providers: [], publishers: ['hls', 'webrtc'] });
 });

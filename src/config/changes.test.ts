@@ -98,7 +98,7 @@ test.each<[string, Parts, Parts, string[]]>([
     { apps: `<Application><Name>news</Name><Type>live</Type></Application>${APP}` },
     ['Server/VirtualHosts/VirtualHost[default]/Applications/Application reordered'],
   ],
-])('tells %s', (_what, before, after, told) => {
+])('names %s', (_what, before, after, told) => {
   expect(sentences(before, after)).toEqual(told);
 });
 

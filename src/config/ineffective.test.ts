@@ -32,7 +32,7 @@ test('ineffective settings that a configuration relies on are reported, with wha
   ]);
 });
 
-test('the reference says the same of each element', () => {
+test('the reference describes each element in the same words', () => {
   const { p2p, recovery, etag } = ModulesSchema.properties;
   const { transcription } = MediaOptionsSchema.properties.subtitles.properties.rendition.items.properties;
   const refused = [LlhlsSchema.properties.dRM];
@@ -176,7 +176,7 @@ test.each<[string, object, string[]]>([
     ['outputProfiles.outputProfile.encodes.videos.lookahead'],
   ],
   ['what a bypass does not need', profileWith({ videos: [{ bypass: true, profile: 'main', codec: 'vp8' }] }), []],
-])('told: %s', (_what, members, keys) => {
+])('reports %s', (_what, members, keys) => {
   expect(keysOf(members)).toEqual(keys);
 });
 

@@ -14,7 +14,7 @@ function said(enables: object, publishers: object = { llhls: {}, hls: {}, ovt: {
   return app === undefined ? [] : openWays(bind, typed, app);
 }
 
-test('ways that stay open beside protected ways are reported', () => {
+test('unprotected protocols are reported when others are protected', () => {
   expect(bind.publishers.ovt).toBeDefined();
   expect(said({ providers: 'rtmp', publishers: 'llhls,webrtc' })).toEqual([
     "application 'v/app': SignedPolicy/Enables leaves open to everybody: publishing by srt, playing by hls, playing by ovt",

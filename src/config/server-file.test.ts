@@ -36,7 +36,7 @@ function errorsOf(action: () => unknown): string[] {
 const host = (inner: string) => `<VirtualHosts><VirtualHost><Name>v</Name>${inner}</VirtualHost></VirtualHosts>`;
 const live = (name: string, inner = '') => `<Application><Name>${name}</Name><Type>live</Type>${inner}</Application>`;
 
-describe('the configuration that comes with the package', () => {
+describe('the shipped configuration', () => {
   const { config, virtualHosts, warnings } = parseServerConfig(defaultServerXml(), defaultServerFile, { macros });
 
   test('loads without a warning', () => {
@@ -52,7 +52,7 @@ describe('the configuration that comes with the package', () => {
     );
   });
 
-  test('has a token that only reads where the environment has one', () => {
+  test('has a read-only token when the environment contains one', () => {
     const tokens = (env: NodeJS.ProcessEnv) =>
       parseServerConfig(defaultServerXml(), defaultServerFile, { macros: { ...macros, env } }).config.managers.api.accessTokens;
     expect(tokens({})).toEqual([{ name: 'reader', value: '', access: 'read' }]);
@@ -95,7 +95,7 @@ describe('files of the reference server', () => {
     expect(virtualHosts[1]?.typed.origins?.origin[0]).toMatchObject({ location: '/app/stream', relay: true, pass: { scheme: 'ovt' } });
   });
 
-  test('an edge of a cluster, which names no manager and one template', () => {
+  test('an edge of a cluster loads without managers and with one template', () => {
     const { config, virtualHosts, warnings } = loadServerConfig(new URL('edge.xml', FIXTURES).pathname, { macros });
     expect(warnings).toEqual([]);
     expect([config.type, config.ip, config.bind.managers.api]).toEqual(['edge', ['*'], undefined]);
@@ -266,7 +266,7 @@ describe('includes', () => {
     expect(config.virtualHosts[0]?.applications[0]?.name).toBe('shared');
   });
 
-  test('another element takes exactly one', () => {
+  test('another element includes exactly one file', () => {
     expect(read('<Modules include="Modules.xml"/>').config.modules.http2.enable).toBe(false);
     expect(errorsOf(() => read('<Modules include="None.xml"/>'))[0]).toMatch(
       /Server\/Modules must include exactly one file, but "None\.xml" matches 0$/,

@@ -67,7 +67,7 @@ test('streams of unchanged applications continue; changed ones restart, removed 
   expect(told).toEqual([['first', 'a']]);
 });
 
-test('other keys are taken by a running application', async () => {
+test('a running application adopts changed keys', async () => {
   declare(host('a', [app('keys', { publishKeys: [] })]));
   publish('a', 'keys');
   const keys = [{ name: 'anna', hash: 'sha256:x:y' }];

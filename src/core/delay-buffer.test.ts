@@ -124,7 +124,7 @@ describe('a delay buffer', () => {
     expect([seen, faults, buffer.bytes]).toEqual([[], [fault], 0]);
   });
 
-  test('leaves no timer behind, closed twice or never used', () => {
+  test('leaves no timer running, even when it is closed twice or never used', () => {
     const { buffer, seen } = bufferOf();
     for (const packet of frames(2)) buffer.push(packet);
     buffer.close();
@@ -258,7 +258,7 @@ describe('an application with DelayBufferTimeMs', () => {
   type Started = ReturnType<typeof start>;
   const immediate = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-  test('needs any packet: what completes something has come a while ago', () => {
+  test('needs packets at any time, because delayed packets complete parts', () => {
     const outputs = { neededAt: 5 } as unknown as Outputs;
     const delayed = new DelayedOutputs(outputs, {
       delayMs: 1000,
@@ -307,7 +307,7 @@ describe('an application with DelayBufferTimeMs', () => {
     await immediate();
   }
 
-  test('shows the rest over some turns when a source with much of it has left, and is there until then', async () => {
+  test('releases many held packets over some turns after its source has left, and exists until then', async () => {
     const started = start(60_000);
     await sendMore(started);
     started.ingest.close({ code: 'peer-left', detail: '' });

@@ -23,7 +23,7 @@ function setUp() {
 const EVENT = { format: EventFormat.ID3, target: 'all', data: new Uint8Array(4), at: null } as const;
 const CUE = { at: 0, duration: 1000, settings: '', text: 'x' };
 
-it('passes neither packets nor events nor cues while it is shut, and reports that the encoder is there', () => {
+it('passes neither packets nor events nor cues while it is shut, and reports that the encoder is connected', () => {
   const { pushed, calls, gate } = setUp();
   const tracks = [videoTrack(), audioTrack()];
   gate.setTracks(tracks);

@@ -19,7 +19,7 @@ describe('HostNameTable', () => {
     expect([table.find('x.org'), table.find('x.com')]).toEqual(['a', 'b']);
   });
 
-  it('finds nothing when nothing matches', () => {
+  it('returns undefined without a match', () => {
     expect(new HostNameTable([{ name: 'a', hostNames: ['a.org'] }]).find('b.org')).toBeUndefined();
   });
 });

@@ -137,7 +137,7 @@ it('forces a keyframe of every video encode where segments are to be cut', async
   expect(transcoder.sessions[0]?.forcedKeyframes).toEqual([{ encodeId: 0, pts: 225_000 }]);
 });
 
-it('puts SEI into the next frame, or keyframe, before its slices, and passes it on as nothing else', async () => {
+it('puts SEI into the next frame, or keyframe, before its slices, and sends no separate event', async () => {
   const { ingest, stream, packets } = setUp();
   feed(ingest, 0, 31);
   await settled();

@@ -71,7 +71,7 @@ describe('MediaRouter', () => {
     expect(audio.map(({ dts }, index) => dts - index * 1024)).toEqual(audio.map(() => 3 * 48));
   });
 
-  it('lets audio go on when no keyframe comes for five seconds', () => {
+  it('continues with audio when no keyframe arrives for five seconds', () => {
     const { router, packets } = routerWithOutput();
     router.setTracks([videoTrack(), audioTrack()]);
     for (let index = 0; index < 300; index += 1) router.push(audioPacket(index));

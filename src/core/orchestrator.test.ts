@@ -195,7 +195,7 @@ describe('Orchestrator', () => {
     expect(() => app?.openPulled({ ...request('q'), provider: 'ovt' })).toThrow("has 1 streams of provider 'ovt'");
   });
 
-  it('tells publishers whether another viewer may begin, over all streams of the application', async () => {
+  it('reports to publishers whether another viewer is admitted, over all streams of the application', async () => {
     const { orchestrator } = setUp();
     const publishers = { webrtc: { maxConnection: 2 }, srt: { maxConnection: 0 }, llhls: {} };
     await orchestrator.createVirtualHost(vhostDefinition('v', ['*']), [appDefinition('app', { publishers }), appDefinition('other')]);
@@ -216,7 +216,7 @@ describe('Orchestrator', () => {
     expect(room()).toEqual([true, true]);
   });
 
-  it('takes the wall clock from the packets that were held back least', async () => {
+  it('derives the wall clock from the packets with the least delay', async () => {
     const { orchestrator, clock } = setUp();
     await orchestrator.createVirtualHost(vhostDefinition('v', ['*']), [appDefinition('app')]);
     const ingest = orchestrator.openIngest({ host: 'x', app: 'app' }, request('s'));
@@ -252,7 +252,7 @@ describe('Orchestrator', () => {
     expect(told).toBe(2);
   });
 
-  it('loses nothing of a burst and slows its source down', async () => {
+  it('keeps a burst completely and pauses its source', async () => {
     const { orchestrator, publisher } = setUp();
     await orchestrator.createVirtualHost(vhostDefinition('v', ['*']), [appDefinition('app')]);
     const asked: string[] = [];
@@ -310,7 +310,7 @@ describe('Orchestrator', () => {
     expect(() => orchestrator.openIngest(target, request(streamName))).toThrowError(refusal);
   });
 
-  it('says whether an ingest would be admitted without admitting it', async () => {
+  it('checks whether an ingest would be admitted without admitting it', async () => {
     const { orchestrator } = setUp();
     const sourceLoss = { takeOver: 'replace' };
     await orchestrator.createVirtualHost(vhostDefinition('v', ['*']), [
@@ -354,7 +354,7 @@ describe('Orchestrator', () => {
     expect(saved.at(-1)?.applications).toEqual([{ name: 'b' }, { name: 'a', changed: true }]);
   });
 
-  it('changes nothing when the disk refuses', async () => {
+  it('changes nothing when saving fails', async () => {
     let broken = false;
     const fail = async (): Promise<void> => {
       if (broken) throw Object.assign(new Error('disk full'), { code: 'ENOSPC' });
@@ -371,13 +371,13 @@ describe('Orchestrator', () => {
     expect([...(orchestrator.virtualHost('v')?.applications.keys() ?? [])]).toEqual(['a']);
   });
 
-  it('lets one of two simultaneous creates win', async () => {
+  it('accepts one of two simultaneous creations', async () => {
     const { orchestrator } = setUp();
     const results = await Promise.allSettled([1, 2].map(() => orchestrator.createVirtualHost(vhostDefinition('v', ['*']), [])));
     expect(results.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
   });
 
-  it('takes a failing publisher off its stream and keeps the others and the ingest', async () => {
+  it('removes a failing publisher from its stream and keeps the others and the ingest', async () => {
     const { orchestrator, publisher, logger } = setUp();
     await orchestrator.createVirtualHost(vhostDefinition('v', ['*']), [appDefinition('app')]);
     const ingest = orchestrator.openIngest({ host: 'x', app: 'app' }, request('s'));

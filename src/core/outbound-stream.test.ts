@@ -60,7 +60,7 @@ describe('OutboundStream', () => {
     expect(stream.warnings).toEqual(['no audio']);
   });
 
-  it('keeps everything, however much comes in one turn', () => {
+  it('keeps all packets of one turn, in any number', () => {
     const { stream, packets } = setUp([HIGH, AUDIO]);
     const sent = interleave(videoPackets(HIGH, frames(60, 60, 20)), audioPackets(AUDIO, 20));
     for (const packet of sent) stream.push(packet);
@@ -89,45 +89,42 @@ describe('OutboundStream', () => {
     expect(calls.slice(2)).toEqual(['a 3000', 'b 3000', 'a drained', 'b drained']);
   });
 
-  it.each(['onTracks', 'onPacket', 'onDrained'] as const)(
-    'takes a stream from a publisher that throws in %s, and from no other',
-    (method) => {
-      const { stream, packets, logger } = setUp([HIGH]);
-      const calls: string[] = [];
-      const closed: string[] = [];
-      const fail = (): never => {
-        throw new Error('made up');
-      };
-      const broken = {
-        onTracks: () => undefined,
-        onPacket: () => undefined,
-        onDrained: () => undefined,
-        [method]: fail,
-        close: ({ detail }: CloseReason) => {
-          closed.push(detail);
-          throw new Error('made up again');
-        },
-      };
-      attach(stream, broken);
-      const behind = {
-        onTracks: () => undefined,
-        onPacket: () => calls.push('packet'),
-        onDrained: () => calls.push('drained'),
-        close: () => undefined,
-      };
-      attach(stream, behind);
-      stream.setTracks([HIGH], []);
-      const sent = videoPackets(HIGH, frames(30, 30, 1));
-      for (const packet of sent) {
-        stream.push(packet);
-        stream.drain();
-      }
-      expect(packets()).toEqual(sent);
-      expect(calls).toEqual(sent.flatMap(() => ['packet', 'drained']));
-      expect(closed).toEqual(['publisher failed']);
-      expect(logger.lines.filter(({ level }) => level === 'error').length).toBe(1);
-    },
-  );
+  it.each(['onTracks', 'onPacket', 'onDrained'] as const)('closes a publisher that throws in %s, only for that stream', (method) => {
+    const { stream, packets, logger } = setUp([HIGH]);
+    const calls: string[] = [];
+    const closed: string[] = [];
+    const fail = (): never => {
+      throw new Error('made up');
+    };
+    const broken = {
+      onTracks: () => undefined,
+      onPacket: () => undefined,
+      onDrained: () => undefined,
+      [method]: fail,
+      close: ({ detail }: CloseReason) => {
+        closed.push(detail);
+        throw new Error('made up again');
+      },
+    };
+    attach(stream, broken);
+    const behind = {
+      onTracks: () => undefined,
+      onPacket: () => calls.push('packet'),
+      onDrained: () => calls.push('drained'),
+      close: () => undefined,
+    };
+    attach(stream, behind);
+    stream.setTracks([HIGH], []);
+    const sent = videoPackets(HIGH, frames(30, 30, 1));
+    for (const packet of sent) {
+      stream.push(packet);
+      stream.drain();
+    }
+    expect(packets()).toEqual(sent);
+    expect(calls).toEqual(sent.flatMap(() => ['packet', 'drained']));
+    expect(closed).toEqual(['publisher failed']);
+    expect(logger.lines.filter(({ level }) => level === 'error').length).toBe(1);
+  });
 
   it('has the urgency of its most urgent publisher, and real time for publishers without one', () => {
     const { stream } = setUp([AUDIO]);

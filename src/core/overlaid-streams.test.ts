@@ -124,7 +124,7 @@ describe('streams of an application with overlays', () => {
     expect(logger.matching('no overlay lies over source: the video passes as it is')).toHaveLength(1);
   });
 
-  test('begin without images when the map takes longer than packets can be held', async () => {
+  test('start without images when reading the map takes longer than packets can be held', async () => {
     const { publish, logger, images } = start([profile('p', '${OriginStreamName}')]);
     const ingest = publish('s');
     for (let second = 0; second < 52; second += 1) {

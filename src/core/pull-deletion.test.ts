@@ -8,7 +8,7 @@ endPulls();
 const T = 3000;
 const table = { noInputFailoverTimeoutMs: T, unusedStreamDeletionTimeoutMs: 600_000, retryCount: 100 };
 
-it('removes a stream when no input came for the time that it may take, however many retries are left', async () => {
+it('removes a stream without input in time, however many retries are left', async () => {
   const clock = new ManualClock();
   const { application, source, pull } = setUpPulls(() => true, clock);
   await pull({ urls: ['rtsp://first/'] }, table);

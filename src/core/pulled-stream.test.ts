@@ -52,7 +52,7 @@ it('leaves a source when it ends, and pauses before it tries a failing source ag
   expect(source.opened.map(({ closed }) => closed)).toEqual([true, true]);
 });
 
-it('leaves nothing of its tries of the first URL with a connection that lives for months', async () => {
+it('keeps no memory of attempts while the connection of another URL lives on', async () => {
   // Every reaction to a promise stays with it until it settles.
   const reactions: { readonly mock: { readonly calls: readonly unknown[] } }[] = [];
   const withResolvers = Promise.withResolvers.bind(Promise);
@@ -144,7 +144,7 @@ it('stays deleted although the configuration asks for it, until its application 
   expect(application.hasStream('map')).toBe(true);
 });
 
-it('leaves a source whose clock stands still for the next one, and does not lose the stream', async () => {
+it('switches from a source whose clock stands still to the next one, without losing the stream', async () => {
   const { application, source, pull, packets, store, logger } = setUpPulls(() => true);
   await pull({}, { persistent: true });
   const data = accessUnit(true, 1024 * 1024);
@@ -253,7 +253,7 @@ it('deletes no stream as unused because the wall clock was set', async () => {
   expect(application.stream('s')).toBeDefined();
 });
 
-it('brings back what could not be restored because its application was missing, unless it is deleted first', async () => {
+it('restores a pull later whose application was missing, unless the pull is deleted first', async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
   const { application, pulls, store, gone } = setUpPulls(() => true);
   const properties = {
@@ -274,7 +274,7 @@ it('brings back what could not be restored because its application was missing, 
   expect([...store.documents.keys()]).toEqual(['one']);
 });
 
-it('leaves the stream on disk that had the name before when a new one cannot be saved', async () => {
+it('keeps the previous stream of the name on disk when a new one cannot be saved', async () => {
   const { application, pull, store } = setUpPulls(() => true);
   await pull({}, { persistent: true });
   application.openIngest(PUBLISHER).close({ code: 'peer-left', detail: 'x' });

@@ -79,7 +79,7 @@ test('tracks keep their names, and playlists of the source precede those of publ
   stream.close({ code: 'peer-left', detail: '' });
 });
 
-test('a playlist of the source takes the file name of the one a publisher would make', () => {
+test('a playlist of the source replaces a default playlist with the same file name', () => {
   const { stream, output } = setUp(true);
   stream.setTracks([HD, SOUND], [playlist('llhls', 'hd')]);
   expect(output().playlists.map(({ name }) => name)).toEqual(['of the source']);

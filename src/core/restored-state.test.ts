@@ -60,7 +60,7 @@ test('macros of a stored definition are not expanded', async () => {
   expect(seen).toEqual(['$' + '{env:HOME}']);
 });
 
-test('a virtual host that relies on protection which is not built stays on disk and does not start; others do', async () => {
+test('a virtual host that needs unbuilt protection stays on disk and does not start; others do', async () => {
   const store = new StateStore(folder, new RecordingLogger());
   const secret = { name: 'secret', type: 'live', publishers: { llhls: { drm: { enable: true, infoFile: 'drm.xml' } } } };
   const document = { name: 'v', order: 1, definition: { name: 'v', host: { names: ['*'] } }, applications: [secret, GOOD] };

@@ -32,7 +32,7 @@ it('keeps at most the 32 newest for a track without frames', () => {
   expect(insertion.apply(frame(1000)).data.length - plain).toBe(32 * one);
 });
 
-it('leaves frames alone that have no place for a message', () => {
+it('leaves frames of other codecs unchanged', () => {
   const insertion = new SeiInsertion();
   insertion.add(event(0), [videoTrack({ codec: 'VP8' }), videoTrack({ id: 1, codec: 'AV1' })]);
   expect(insertion.size).toBe(0);

@@ -94,7 +94,7 @@ describe('a persistent pull that several nodes know', () => {
     expect([application.hasStream('passing'), [...work.asked]]).toEqual([true, ['pull/v/app/s']]);
   });
 
-  it('takes the place of the stream that viewers had from the node that pulled before, and viewers see it go on', async () => {
+  it('replaces the stream that viewers had from the previous node, and continues it for them', async () => {
     const { application, pulls, relayed, source, origin, work, document } = setUp('others', ['${OriginStreamName}', 'more']);
     pulls.restore(document);
     await pulls.create(application, relayed('s'));

@@ -161,7 +161,7 @@ describe('a stream that outlives its source', () => {
     expect([ended.length, closes.length, application.hasStream('s')]).toEqual([1, 1, false]);
   });
 
-  it('is deleted while it waits, and nothing is left', () => {
+  it('is deleted while it waits, without leaving timers', () => {
     const { application, ended, closes, request, meter } = setUp();
     const ingest = application.openIngest(request());
     ingest.setTracks([videoTrack()]);
@@ -171,13 +171,13 @@ describe('a stream that outlives its source', () => {
     expect(meter.ingests.rtmp).toBe(0);
   });
 
-  it('waits for nothing when it never had tracks', () => {
+  it('ends at once when it never had tracks', () => {
     const { application, request } = setUp();
     application.openIngest(request()).close(LEFT);
     expect(application.hasStream('s')).toBe(false);
   });
 
-  it('sends a silent source away and waits for another one', () => {
+  it('disconnects a silent source and waits for another one', () => {
     const { application, clock, closes, ended, request } = setUp({ providers: { rtmp: { packetSilenceTimeoutMs: 1000 } } });
     const ingest = application.openIngest(request());
     ingest.setTracks([videoTrack()]);

@@ -24,7 +24,7 @@ function passed(packets: Iterable<[packet: Packet, now: number]>, watch = new So
 }
 
 describe('the bytes of a second of media', () => {
-  test('are bounded while the clock stands still, however fast they come', () => {
+  test('are bounded while the clock stands still, at any packet rate', () => {
     const packets = Array.from({ length: 200 }, (_, index): [Packet, number] => [packet(index / 90, FRAME), 0]);
     expect(passed(packets)).toBe(MAX_BYTES_PER_SECOND / FRAME.length);
   });
@@ -49,7 +49,7 @@ describe('the bytes of a second of media', () => {
 });
 
 describe('a clock that stands still', () => {
-  test('is seen by our own', () => {
+  test('is detected by the monotonic clock', () => {
     const packets = Array.from({ length: 2000 }, (_, index): [Packet, number] => [packet(index / 90, SMALL), index * 40]);
     expect(passed(packets)).toBe(MAX_STANDSTILL_MS / 40);
   });

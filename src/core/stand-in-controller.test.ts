@@ -174,7 +174,7 @@ describe('a stand-in', () => {
     expect(seconds()).toBeCloseTo(105, 1);
   });
 
-  it('steps in only for encoders that have left where that is wanted', async () => {
+  it('starts only when the encoder leaves if AfterMs is 0', async () => {
     const studio = setUp({ entry: { afterMs: 0 } });
     const encoder = studio.publish();
     await send(studio, encoder);
@@ -184,7 +184,7 @@ describe('a stand-in', () => {
     expect(studio.made[0]!.told).toEqual(['prepare', 'play']);
   });
 
-  it('stays while the next encoder comes and goes without a keyframe, and when it goes with one', async () => {
+  it('continues while encoders connect and leave without a keyframe, and when one leaves after a keyframe', async () => {
     const studio = setUp();
     const standIn = await lost(studio);
     for (let round = 0; round < 20; round += 1) {
@@ -315,7 +315,7 @@ describe('a stream with a stand-in', () => {
     expect(studio.ended).toMatchObject([{ code: 'peer-left', detail: 'no encoder came within 5000 ms (StandIn/KeepMs) after: bye' }]);
   });
 
-  it('tries a stand-in again that fails, and ends when neither it nor an encoder comes', async () => {
+  it('retries a failed stand-in, and ends when neither it nor an encoder returns', async () => {
     const studio = setUp();
     const standIn = await lost(studio);
     standIn.stage.onFailed('the stream ended');

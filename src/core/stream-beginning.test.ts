@@ -37,7 +37,7 @@ describe('the beginning of outputs', () => {
     expect(viewer().of('source')).toHaveLength(270);
   });
 
-  it('begins without its turn rather than hold more than there is room for', () => {
+  it('starts without its turn when the held packets reach their limit', () => {
     const turns = new HeldTurns();
     const { outputs, viewer, viewers, push } = setUpOutputs([LADDER], { transcoder: null, turns });
     outputs.setTracks([VIDEO, AUDIO], true);
@@ -80,7 +80,7 @@ describe('the beginning of outputs', () => {
     expect(held).toEqual([...held].sort((a, b) => a - b));
   });
 
-  it('lets bypassed media go no further than the encodes have come, until these have caught up', async () => {
+  it('holds bypassed media back to the progress of the encodes, until they have caught up', async () => {
     const { outputs, viewer, push, transcoder } = setUpOutputs();
     transcoder.echo = false;
     outputs.setTracks([VIDEO, AUDIO], true);
@@ -202,7 +202,7 @@ describe('the beginning of outputs', () => {
     expect(viewer().packets.length).toBe(0);
   });
 
-  it('begins when frames do not come by which a frame rate could be judged', () => {
+  it('starts when frames stop before their rate can be measured', () => {
     const rule = { codec: 'h264', bitrate: 1_000_000, framerate: 30, bypassIfMatch: { framerate: 'lte' } };
     const encodes = { videos: [{ name: 'source', ...rule }], audios: [{ name: 'aac', bypass: true }] };
     const { outputs, push, transcoder } = setUpOutputs([{ ...LADDER, encodes }]);
@@ -225,7 +225,7 @@ describe('the beginning of outputs', () => {
     expect(transcoder.session.pushed.length).toBe(53);
   });
 
-  it('begins without a track of the source that never comes', () => {
+  it('starts without a track that never sends packets', () => {
     const { outputs, viewers, push } = setUpOutputs();
     outputs.setTracks([AUDIO], false);
     push(audioPackets(AUDIO, 6));

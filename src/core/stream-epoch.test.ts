@@ -48,7 +48,7 @@ describe('StreamEpoch', () => {
     expect(epoch.value).toBe(START - 5000);
   });
 
-  it('knows better than it says after some seconds, in both directions', () => {
+  it('improves its estimate after some seconds, in both directions', () => {
     for (const late of [-300, 400]) {
       const epoch = playing();
       expect(epoch.estimate).toBe(START);

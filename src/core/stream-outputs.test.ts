@@ -75,7 +75,7 @@ describe('StreamOutputs', () => {
     expect((viewer().stream as OutboundStream).warnings).toEqual(failures.slice(1));
   });
 
-  it('leaves encodes out, and says so, without a transcoder', () => {
+  it('leaves encodes out without a transcoder, and logs them', () => {
     const { outputs, viewer, push, logger } = setUpOutputs([LADDER], { transcoder: null });
     outputs.setTracks([VIDEO, AUDIO], true);
     push(media());
@@ -160,7 +160,7 @@ describe('StreamOutputs', () => {
     expect(bytes('s_other', 'tiny').every((data, index) => data === shared[index])).toBe(true);
   });
 
-  it('tells publishers of new parameters, of the source and of an encode, under the same ids', async () => {
+  it('announces new parameters of the source and of an encode, under the same ids', async () => {
     const { outputs, viewer, push, transcoder } = setUpOutputs();
     outputs.setTracks([VIDEO, AUDIO], true);
     push(media());
@@ -240,7 +240,7 @@ describe('StreamOutputs', () => {
     ]);
   });
 
-  it('lets encodes at work go on when the source gets a further track', async () => {
+  it('keeps running encodes when the source gets another track', async () => {
     const { outputs, viewer, push, transcoder } = setUpOutputs();
     outputs.setTracks([VIDEO], true);
     push(videoPackets(VIDEO, constantFrames({ rate: 30, gop: 30, seconds: 1 })));
@@ -291,7 +291,7 @@ describe('StreamOutputs', () => {
     expect(transcoder.session.keyframeRequests.length).toBe(1);
   });
 
-  it('asks for keyframes only when nothing but frames is made', () => {
+  it('requests only keyframes when only images are made', () => {
     const pictures = { name: 'p', outputStreamName: 'o', encodes: { videos: [{ bypass: true }], images: [{ codec: 'png' }] } };
     const { outputs, transcoder } = setUpOutputs([pictures]);
     outputs.setTracks([VIDEO], true);

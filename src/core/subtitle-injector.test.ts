@@ -133,7 +133,7 @@ it('keeps its tracks when another source takes over', async () => {
   expect(cues()).toHaveLength(1);
 });
 
-it('lets cues wait with the media that is delayed', async () => {
+it('delays cues with the media', async () => {
   const { clock, ingest, stream, cues } = setUp({ delayMs: 2000 });
   for (let index = 0; index < 30; index += 1) ingest.push(videoPacket(index));
   await settled();
@@ -192,7 +192,7 @@ it('shows no cue of a request with an unknown label, or on an ended stream', asy
   expect(cues()).toEqual([]);
 });
 
-it('tells publishers at once that a client has sent all', async () => {
+it('signals the end of a turn at once after a request', async () => {
   const { ingest, stream, drained } = setUp();
   for (let index = 0; index < 5; index += 1) ingest.push(videoPacket(index));
   await settled();

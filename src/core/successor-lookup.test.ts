@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { ManualClock } from '../../test/fakes/manual-clock.ts';
 import { SuccessorLookup } from './successor-lookup.ts';
 
-it('names who has the stream now, if it can be fetched the same way', async () => {
+it('returns the current owner of a stream with the same scheme', async () => {
   let known: string | null = 'ovt://b/app/s';
   const successors = new SuccessorLookup(async () => known, new ManualClock());
   expect(await successors.find(['ovt'])).toBe('ovt://b/app/s');

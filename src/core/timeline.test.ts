@@ -30,7 +30,7 @@ describe('Timeline', () => {
     expect(timeline.place(audio, 48_024, 1024)).toBe(24);
   });
 
-  it('bridges a jump of the source clock and takes the other tracks along', () => {
+  it('bridges a jump of the source clock and moves the other tracks with it', () => {
     const timeline = new Timeline();
     const video = timeline.addTrack(MPEG_90K);
     const audio = timeline.addTrack(AUDIO);
@@ -70,7 +70,7 @@ describe('Timeline', () => {
       return { timeline, video };
     }
 
-    it('shows the first frame behind a pause, or a jump, after them', () => {
+    it('places the first frame after a pause, or a jump, after them', () => {
       for (const dts of [8 * 90_000, -8 * 90_000, 80 * 90_000]) {
         // A frame that is shown when it is decoded, a frame shown as late as earlier frames, and a frame shown later still.
         for (const [composition, placed] of [

@@ -76,7 +76,7 @@ test('a publisher without room to start is disconnected with the reason, even wi
   expect(logger.matching('stream closed: there is no room')).toHaveLength(1);
 });
 
-test('a stream that fails when its turn has come ends, and no other', () => {
+test('a stream that fails in its turn ends, and the others continue', () => {
   const turns = new HeldTurns();
   const { application, request, closes } = setUp({ turns });
   const ingest = application.openIngest(request);

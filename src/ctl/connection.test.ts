@@ -92,7 +92,7 @@ test('options override the environment, which overrides the files of this machin
   expect(connected({ api: 'http://10.0.0.1:1', token: 'x' }, { MILLRACE_API: 'http://10.0.0.2:1' }).url).toBe('http://10.0.0.1:1');
 });
 
-test('the token of this machine never goes to an address that was given', () => {
+test('the token of this machine is never sent to a given address', () => {
   keptToken('of-the-state');
   expect(() => connected({ api: 'http://192.0.2.1:8081' })).toThrow('http://192.0.2.1:8081 needs its access token');
   expect(() => connected({}, { MILLRACE_API: 'http://192.0.2.1:8081', MILLRACE_TOKEN: '' })).toThrow('needs its access token');

@@ -159,7 +159,7 @@ describe('later requests', () => {
     expect((await ask(at(`/app/stream/thumb.jpg?session=${token}`))).status).toBe(401);
   });
 
-  test('a session of an open protocol, or from before the virtual host was protected, opens nothing', async () => {
+  test('a session of an unprotected protocol, or from before the host was protected, is refused', async () => {
     const { pool } = await serve(['hls']);
     const open = await (await fetch(at('/app/stream/new-session.m3u8'))).text();
     expect((await ask(at(`/app/stream/need-session?session=${open}`))).status).toBe(200);
@@ -173,7 +173,7 @@ describe('later requests', () => {
     await expect.poll(async () => (await ask(at(`/app/stream/part.m4s?session=${token}`))).status).toBe(401);
   });
 
-  test.each([0, 2])('ends with stream_expire, in all of %i threads, and the log tells', async (threads) => {
+  test.each([0, 2])('ends with stream_expire in all of %i threads, and is logged', async (threads) => {
     const { logger, allBlobs } = await serve(undefined, threads);
     const end = Date.now() + 2500;
     const token = await session(undefined, { stream_expire: end });
@@ -224,7 +224,7 @@ describe('the URL that was signed', () => {
   });
 });
 
-test('a Host header that holds the signed URL of another stream opens nothing over TLS', async () => {
+test('a Host header that contains the signed URL of another stream is refused over TLS', async () => {
   const { pool } = await start(['llhls']);
   pool.setCertificates([{ hostNames: ['127.0.0.1'], ...selfSigned('localhost') }]);
   const secure = (await pool.listen({ host: '127.0.0.1', port: 0, tls: true })).port;
@@ -241,7 +241,7 @@ test('a Host header that holds the signed URL of another stream opens nothing ov
   expect(await statusFor('/app/other/new-session.m3u8', `${url.slice('https://'.length)}?`)).toBe(400);
 });
 
-test('a client that is not admitted cannot make the server look for a stream', async () => {
+test('a refused client cannot make the server look for a stream', async () => {
   const asked: string[] = [];
   started = await startBlobPool(0, {}, { find: async ({ stream }) => asked.push(stream) < 0 });
   started.pool.setHosts([{ name: 'default', hostNames: ['127.0.0.1'], hasOrigins: true, access: policy(['llhls', 'hls', 'thumbnail']) }]);

@@ -90,7 +90,7 @@ describe.each([
     });
   }
 
-  test('speaks HTTP/2 and HTTP/1.1 with the same answers', async () => {
+  test('answers HTTP/2 and HTTP/1.1 alike', async () => {
     const media = randomBytes(500_000);
     blobs.putBytes('seg', media);
     for (const answer of [await http2('/app/stream/seg'), await http1('/app/stream/seg')]) {
@@ -191,7 +191,7 @@ describe.each([
     expect(said().length).toBeLessThanOrEqual(2 * Math.max(1, threads));
   });
 
-  test('chooses the certificate by server name and takes new ones while it runs', async () => {
+  test('chooses the certificate by server name and adopts new ones while it runs', async () => {
     expect(await certificateFor('localhost')).toBe('DNS:localhost');
     expect(await certificateFor('deep.example')).toBe('DNS:any.example');
     expect(await certificateFor('unknown.test')).toBe('DNS:localhost');
@@ -233,7 +233,7 @@ describe.each([
     }
   });
 
-  test('says that certificates are in use when threads have answered, also that they cannot use them', async () => {
+  test('reports certificates as in use when all threads have answered, even with an error', async () => {
     const order: string[] = [];
     const broken = { hostNames: ['localhost'], cert: 'nonsense', key: 'nonsense' };
     const told = [started.pool.setCertificates([broken]), started.pool.setCertificates([DEFAULT])];

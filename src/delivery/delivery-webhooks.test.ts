@@ -267,7 +267,7 @@ test('the admission of a client without a session ends at once', async () => {
 });
 
 describe('new_url', () => {
-  test('leads to another stream, at the address that was asked for', async () => {
+  test('serves another stream at the requested address', async () => {
     const { control, ask, pool, port } = await serve();
     const blobs = new BlobFeed(pool, 'renamed');
     blobs.putText('part.m4s', 'renamed');
@@ -337,7 +337,7 @@ describe('new_url', () => {
   });
 });
 
-test('a control server that does not answer refuses in time, and its threads stop within a bounded one', async () => {
+test('a control server that does not answer refuses in time, and its threads stop in time', async () => {
   const { control, ask, pool, settings, blobs } = await serve({ threads: 2 });
   await ask(PLAYLIST);
   await until('the viewer', () => blobs.sessions === 1, DEADLINE);

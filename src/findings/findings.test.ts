@@ -276,7 +276,7 @@ test('TLS ports without a certificate of any virtual host are reported once each
   expect(found({ bind: bind.replace('>80<', '>1935<') })).toEqual([closed('Providers/RTMP', 1936), closed('Publishers/LLHLS', 443)]);
 });
 
-test('the log of a start tells the same, with places', () => {
+test('the log of a start contains the findings with their places', () => {
   const logger = new RecordingLogger();
   logFindings(load({ bind: `${api(1935)}${rtmp(1935)}`, host: '<TLS><CertPath>x</CertPath><KeyPath>y</KeyPath></TLS>' }), folder, logger);
   expect(logger.lines).toMatchObject([

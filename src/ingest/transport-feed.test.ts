@@ -78,7 +78,7 @@ describe('a source that is of no use', () => {
   });
 });
 
-it('a kind that is of no use is named once, also when it comes with a later program map', () => {
+it('an unsupported stream is named once, even in a later program map', () => {
   const logger = new RecordingLogger();
   const { feed } = open({ logger });
   const later = encode('-c:v', 'mpeg2video', '-c:a', 'ac3');
@@ -171,7 +171,7 @@ describe('splices', () => {
     expect(taken.events[0]!.at! - last.pts / 90_000).toBeCloseTo(1, 0);
   });
 
-  it('that cannot be read cost themselves', () => {
+  it('that are malformed are dropped without other loss', () => {
     const { feed, stream: taken } = open();
     const section = buildSpliceInsert({ id: 9, type: 'out', time: 123, duration: 90_000, autoReturn: false });
     const bytes = stream(section);
@@ -218,7 +218,7 @@ describe('TransportFeed', () => {
     expect([feed.started, feed.fault, stream.packets]).toEqual([false, 'AVCC: made up', []]);
   });
 
-  it('names audio tracks as the audio map says', () => {
+  it('names audio tracks by the audio map', () => {
     const { feed, stream } = open({ audioLabels: [{ name: 'Commentary', language: 'en', characteristics: 'public.x' }] });
     feed.push(SAMPLE);
     expect(stream.tracks[1]).toMatchObject({ publicName: 'Commentary', language: 'en', characteristics: 'public.x' });

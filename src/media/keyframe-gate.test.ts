@@ -30,7 +30,7 @@ test('each video track opens at its own keyframe, other tracks at the first keyf
   ]);
 });
 
-test('without video nothing is waited for', () => {
+test('opens at once without video', () => {
   const gate = new KeyframeGate([STILL, AUDIO]);
   gate.shut();
   expect(passes(gate, AUDIO, true)).toBe(true);

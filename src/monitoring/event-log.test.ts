@@ -64,7 +64,7 @@ test('each event is a line, appended to those of the last run', async () => {
   expect(metricsText(eventLogMetrics(() => log.figures))).toContain('\nmillrace_event_log_lines_total 1\n');
 });
 
-test('a file that is full is put aside, and of those only the newest are kept', async () => {
+test('a full file is rotated, and only the newest files are kept', async () => {
   start({ maxFileBytes: 250, maxFiles: 3 });
   for (let n = 1; n <= 12; n += 1) {
     post(`h${n}`);
@@ -77,7 +77,7 @@ test('a file that is full is put aside, and of those only the newest are kept', 
   for (const file of files) expect(readFileSync(join(folder, file)).length).toBeLessThan(250);
 });
 
-test('a day is a file, and nothing else in the folder is touched', async () => {
+test('each day has a file, and other files in the folder stay', async () => {
   start({ maxFiles: 1 });
   const first = day(clock.now());
   post('a');

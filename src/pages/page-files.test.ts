@@ -6,7 +6,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { frontPage, hostOnly, wantsPage } from './front-page.ts';
 import { PageFiles } from './page-files.ts';
 
-test('strips types once, compresses what gets smaller, and knows no other names', async () => {
+test('strips types once, compresses files that get smaller, and refuses unknown names', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-shelf-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const file = join(folder, 'a.ts');
@@ -41,7 +41,7 @@ test('a front page holds text as text', () => {
   expect(page).not.toMatch(/<script|"onclick|<b>/);
 });
 
-test('a front page lets no browser look for an icon, which the server would refuse', () => {
+test('a front page has an empty icon, so that browsers request none', () => {
   expect(frontPage('Millrace', [], [])).toContain('<link rel="icon" href="data:,">');
 });
 

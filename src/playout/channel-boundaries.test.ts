@@ -110,7 +110,7 @@ class VideoParts {
   }
 }
 
-it('films of any rate, reordering, size and sound follow each other without a hole or an overlap, in step with their sound', async () => {
+it('films of any rate, reordering, size and audio follow each other without a gap or an overlap, in sync', async () => {
   const run = async (films: readonly CutFilm[]): Promise<void> => {
     const { channel, places, runs } = await play(films);
     const video = channel.track(0).sort((a, b) => a.pts - b.pts);

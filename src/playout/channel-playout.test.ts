@@ -117,7 +117,7 @@ describe('an item', () => {
     short: { seconds: 0.4 },
   };
 
-  it('that began before is joined at the keyframe where it would be by now', async () => {
+  it('that started earlier is joined at the keyframe of its current position', async () => {
     const channel = new FakeChannel(films);
     channel.playout.cue(channel.item('a', { at: -7000, from: 500 }));
     await channel.timers.pass(1000);
@@ -214,7 +214,7 @@ describe('an item', () => {
     expect(Math.abs(ended![2] - 9000)).toBeLessThan(300);
   });
 
-  it('is where it belongs, and ends there, whenever the process is held up between its looks at the clocks', async () => {
+  it('starts and ends on time when the process stalls between its readings of the clocks', async () => {
     const begins: number[] = [];
     const endings: number[] = [];
     for (let each = 20; each < 60; each += 1) {

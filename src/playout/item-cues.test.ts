@@ -72,7 +72,7 @@ describe('cues of an item', () => {
   });
 });
 
-describe('cues of an item that may be taken off at any time', () => {
+describe('cues of an item that may be cut at any time', () => {
   const END = Number.POSITIVE_INFINITY;
 
   it('are sent in pieces, each when it is due, without a gap', () => {
@@ -115,7 +115,7 @@ describe('cues of an item that may be taken off at any time', () => {
   });
 });
 
-describe('files beside a film', () => {
+describe('subtitle files of a film', () => {
   let folder: string;
   let root: MediaRoot;
   const logger = new RecordingLogger();

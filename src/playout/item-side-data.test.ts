@@ -33,7 +33,7 @@ it('sends each event once when it is due, and none outside of the item', () => {
   expect(send(99_000)).toEqual([]);
 });
 
-it('shows no cue behind the cut', () => {
+it('cuts a cue at the cut of the item', () => {
   const sideData = new ItemSideData();
   const to = stream();
   sideData.add({ type: 'cue', at: 500, language: 'en', duration: 900, settings: '', text: 'Hello' });

@@ -306,7 +306,7 @@ it('brings events and cues of its stream at their times, and not the end of its 
   expect(shown.filter((pts) => pts < (event?.at ?? 0)).length).toBeGreaterThan(20);
 });
 
-it('brings the breaks of its stream ahead of their times, which end with it at the latest', async () => {
+it('passes the breaks of its stream on ahead of time, and ends them with the item at the latest', async () => {
   const studio = new Studio({ b: { seconds: 5 } });
   const { channel } = studio;
   studio.film({ gop: 25 });

@@ -264,7 +264,7 @@ describe('a media file', () => {
     ['MP4', 'hostile.mp4', []],
     ['fragmented MP4', 'hostile-fragments.mp4', ['-movflags', 'frag_keyframe+empty_moov+default_base_moof']],
     ['MPEG-TS', 'hostile.ts', []],
-  ])('%s with broken bytes ends or is refused, and nothing else', async (_what, name, options) => {
+  ])('%s with damaged bytes ends or is refused', async (_what, name, options) => {
     const good = readFileSync(encode(name, [...H264, ...options, '-t', '0.3']));
     const attempt = async (bytes: Buffer): Promise<void> => {
       try {

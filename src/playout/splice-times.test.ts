@@ -96,7 +96,7 @@ function faultsOf(packets: readonly Shown[]): string[] {
   return faults;
 }
 
-it('never go back and never stand still, as the channel sends them and as viewers get them', async () => {
+it('always increase, both as the channel sends them and as viewers receive them', async () => {
   for (let seed = 1; seed <= 50; seed += 1) {
     const channel = await play(new Random(seed));
     const routed: (Shown & { readonly id: number })[] = [];

@@ -96,7 +96,7 @@ test('a recreated document is not replaced by the hidden one', () => {
   expect(readFileSync(join(folder, 'vhosts/v.json'), 'utf8')).toBe('anew');
 });
 
-test('a document that cannot be hidden leaves the rest in place', () => {
+test('a document that cannot be hidden leaves the others in place', () => {
   write('vhosts/v.json', 'pushes');
   expect(() => new ApiState(folder, logger).hide()).toThrow(StateFolderProblem);
   expect(readdirSync(join(folder, 'vhosts'))).toEqual(['v.json']);

@@ -20,7 +20,7 @@ function card(node: string, id: string, vendor: string | null): void {
   symlinkSync(device, join(place, 'device'));
 }
 
-test('a machine without devices has none', async () => {
+test('a machine without devices has no bus ids', async () => {
   expect([...(await busIds(root))]).toEqual([]);
 });
 

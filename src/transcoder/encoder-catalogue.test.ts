@@ -56,7 +56,7 @@ describe('chooseDecoders', () => {
   });
 });
 
-describe('a device behind the name of a module', () => {
+describe('a device number after the name of a module', () => {
   const devices = (modules: string, hardware: { enable: boolean; modules: string } = off) =>
     chooseEncoders(VideoCodec.H264, { modules, hardware }, ALL).candidates.map(({ name, device }) => [name, device]);
 
@@ -104,7 +104,7 @@ describe('the names of modules that the configuration knows', () => {
     expect(found(name)).toBe(true);
   });
 
-  it('are all there are', () => {
+  it('include every module', () => {
     expect(Object.values(CodecModule).filter((name) => !ENCODER_MODULES.includes(name))).toEqual([]);
     expect(['xma', 'nilogan'].filter(found)).toEqual([]);
     const decoding = new Set(HARDWARE_DECODERS.map(({ module }) => module as string));

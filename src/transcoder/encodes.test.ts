@@ -236,7 +236,7 @@ describe('a source that changes', () => {
     expect(run.made(10).packets.length).toBe((SECONDS + 2) * 30);
   });
 
-  it('and asks to be turned is not turned, but the log says so', async () => {
+  it('with a rotation is not rotated, and the log warns', async () => {
     const made = lab();
     const turned = encodeMedia({
       video: 'libx264',

@@ -164,7 +164,7 @@ describe('garbage', () => {
   });
 });
 
-it('starting and stopping leaves no memory behind', async () => {
+it('starting and stopping does not leak memory', async () => {
   lab = new TranscodeLab();
   await lab.supervisor.codecModules();
   const [pid] = lab.supervisor.pids;

@@ -111,7 +111,7 @@ describe('a file in a process', () => {
     ['MP3', 'a.mp3', ['-vn', '-c:a', 'libmp3lame'], ['MP3']],
     ['Ogg', 'a.ogg', ['-vn', '-c:a', 'libvorbis'], ['AAC']],
     ['ADTS', 'a.aac', ['-vn', '-c:a', 'aac'], ['AAC']],
-  ])('%s comes whole, in the order of decoding, with sound and picture together, and again', async (_what, name, options, codecs) => {
+  ])('%s is read completely, in decoding order, with audio and video aligned, and again', async (_what, name, options, codecs) => {
     const { file } = await open(encode(name, options));
     const { tracks, packets } = await readAll(file);
     expect(tracks.map((track) => (track.type === 'data' ? '' : track.codec))).toEqual(codecs);
@@ -203,7 +203,7 @@ describe('a process that reads a file', () => {
     await until('the process is gone', () => !alive(file.pid));
   });
 
-  it('that is killed lets the reader know at once', async () => {
+  it('that is killed fails the reader at once', async () => {
     const from = lab();
     const { file, logger } = await open(encode('killed.mkv', [...VP9, '-an']), from);
     process.kill(file.pid, 'SIGKILL');

@@ -70,7 +70,7 @@ describe('framePlan', () => {
     ['of what there is', { codec: 'h264_qsv' }, hardware, 'yuv420p', 'encoder_h264_1'],
     ['of images', { codec: 'png' }, hardware, 'rgb24', 'encoder_png_1'],
     ['of nothing known', { codec: 'h266' }, hardware, 'yuv420p', 'encoder_h266_1'],
-  ])('asks for the pixels that the encoder to be opened takes: those %s', (_name, wish, on, pixelFormat, role) => {
+  ])('selects the pixel format of the encoder that will be opened: the one %s', (_name, wish, on, pixelFormat, role) => {
     expect(framePlan({ name: 'v', ...wish }, 1, { hardware: on, working })).toMatchObject({ pixelFormat, role });
   });
 });
@@ -121,7 +121,7 @@ describe('FrameSelector', () => {
     ['30 → 15', 30, 15],
     ['29.97 → 15', 30_000 / 1001, 15],
     ['50 → 30', 50, 30],
-  ])('of a faster source takes the frames that are nearest: %s', (_name, from, to) => {
+  ])('of a faster source selects the nearest frames: %s', (_name, from, to) => {
     const selector = new FrameSelector({ framerate: to, skipFrames: -1, constant: true });
     for (const time of times(from, from * 10)) {
       for (const at of selector.select(time, false, false)) expect(Math.abs(at - time)).toBeLessThanOrEqual(45_000 / from + 90);

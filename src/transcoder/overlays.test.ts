@@ -83,7 +83,7 @@ function expectColour(found: readonly number[], wanted: readonly number[]): void
 const GREY = [128, 128, 128];
 const RED = [255, 0, 0];
 
-it('an image lies where it should, in its size and colours, and nowhere else', async () => {
+it('an image is drawn at its place, in its size and colours, and nowhere else', async () => {
   const run = await encoded([
     video(1, [overlay(painted('red', '10x10', 'png'), { left: 'MAIN_W-OVERLAY_W-20', top: '(MAIN_H-40)/2', width: '60' })]),
   ]);
@@ -108,7 +108,7 @@ it('an image lies where it should, in its size and colours, and nowhere else', a
   run.session.close();
 });
 
-it('images lie above each other in their order, through each other by their opacity and their own alpha', async () => {
+it('images are drawn in order, with their opacity and alpha', async () => {
   const run = await encoded([
     video(1, [
       overlay(painted('red', '10x10', 'png')),
@@ -181,7 +181,7 @@ it('an overlay with too many pixels, in the file or over the frame, is left out 
   run.session.close();
 });
 
-it('the images are there again after the process has died', async () => {
+it('the images are drawn again after the process has died', async () => {
   const run = await encoded([video(1, [overlay(painted('red', '10x10', 'png'))])]);
   const before = run.made(1).packets.length;
   const pids = [...lab.supervisor.pids];

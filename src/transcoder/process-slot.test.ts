@@ -146,7 +146,7 @@ test('a process that cannot be started is retried, and its jobs fail after some 
   expect(job.calls).toContain('fail: no transcoder process comes up: it could not be started: spawn ENOMEM');
 });
 
-test('an owner that fails on the end of a process has its line, and nothing else', () => {
+test('an exception of the owner at the end of a process is logged', () => {
   withJobs(opened({ onSuspects: fail }));
   for (let n = 0; n < 2; n += 1) processes.at(-1)!.owner.onExit('SIGKILL');
   expect(told()).toEqual(['the end of a transcoder process failed inside the server']);

@@ -107,7 +107,7 @@ describe('SourceFeed', () => {
     expect(queue.status().drop).toBe(2);
   });
 
-  it('after the death of a process waits for a keyframe when none waits', async () => {
+  it('waits for a new keyframe after the death of a process when none is queued', async () => {
     const { feed, pump } = lab(VIDEO);
     feed.push(packet(VIDEO, 0, true));
     await pump();

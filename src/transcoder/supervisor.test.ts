@@ -136,7 +136,7 @@ describe('when all processes are taken', () => {
     late.session.close();
   });
 
-  it('takes another job when one of those it has ends', async () => {
+  it('accepts another job when a running one ends', async () => {
     const made = lab({ maxProcesses: 1, jobsPerProcess: 1 });
     const first = made.open([audio(10)], tracks(), { stream: 'a' });
     first.session.close();

@@ -37,7 +37,7 @@ test('an existing folder is checked in one step, because recordings wait for it'
   expect(requests).toBe(atOnce);
 });
 
-test.each(['out', 'in/../out', 'input', '.', 'in/a\0b', 'in/..'])('%j is refused and nothing is made', async (path) => {
+test.each(['out', 'in/../out', 'input', '.', 'in/a\0b', 'in/..'])('%j is refused and not created', async (path) => {
   await expect(allowed.makeFolder(`${folder}/${path}`)).rejects.toThrow(PathRefused);
   expect(existsSync(join(folder, 'input'))).toBe(false);
 });

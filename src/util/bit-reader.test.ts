@@ -39,7 +39,7 @@ describe('BitReader', () => {
     expect(new BitReader(Uint8Array.of(byte)).se()).toBe(expected);
   });
 
-  it('tells the code and the offset when the data ends early', () => {
+  it('reports the code and the offset when the data ends early', () => {
     const reader = new BitReader(Uint8Array.of(1, 2, 3));
     reader.skip(17);
     expect(() => reader.bits(8)).toThrow(expect.objectContaining({ code: 'BITSTREAM_TRUNCATED', offset: 2 }));

@@ -118,7 +118,7 @@ test.each([
   expect(kindOf({}, message.replace("it''s", 'its'))).toBe(kind);
 });
 
-test('a child is made with its first line: thousands of them come and go without a word', () => {
+test('a child logger is made with its first line, so that silent children cost nothing', () => {
   const made: object[] = [];
   const child = lines.child.bind(lines);
   lines.child = (fields) => {

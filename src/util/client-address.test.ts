@@ -22,6 +22,6 @@ test.each([
   { address: '::ffff:203.0.113.7', text: '203.0.113.7:5' },
   { address: '2001:db8::1', text: '[2001:db8::1]:5' },
   { address: '', text: ':5' },
-])('a port behind $address', ({ address, text }) => {
+])('writes a port after $address', ({ address, text }) => {
   expect(hostPort(plainAddress(address), 5)).toBe(text);
 });

@@ -105,7 +105,7 @@ describe('a question', () => {
     expect(sockets.size).toBe(1);
   });
 
-  test('is asked again, once, where the server closes a connection that was kept', async () => {
+  test('is asked again, once, when the server closes a reused connection', async () => {
     let requests = 0;
     const url = await serve((request, response) => {
       requests += 1;
@@ -208,7 +208,7 @@ describe('without an answer', () => {
 });
 
 describe('an end', () => {
-  test('comes to all questions when the client is closed, and to later ones', async () => {
+  test('comes to all questions when the client is closed, and to later questions', async () => {
     const client = clientOf(await serve(() => undefined));
     const questions = [client.ask({}, LONG), client.ask({}, LONG)].map(faultOf);
     client.close();

@@ -36,7 +36,7 @@ test('an error keeps the lines of its stack, which are indented', async () => {
   expect(text.split('\n').filter((line) => line.startsWith('INFO'))).toEqual([]);
 });
 
-test('a line of JSON says the same in ASCII escapes', async () => {
+test('a line of JSON contains the same text in ASCII escapes', async () => {
   const text = await logged('json', (logger) => logger.child({ app: 'x' }).info({ stream: HOSTILE }, 'begins'));
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must not be there.
   expect(text.trimEnd()).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u202e\u2028]/);

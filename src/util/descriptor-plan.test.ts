@@ -24,7 +24,7 @@ describe('a plan of descriptors', () => {
 });
 
 describe('DescriptorLedger', () => {
-  it('counts what all threads hold against one limit', () => {
+  it('counts the descriptors of all threads against one limit', () => {
     const shared = DescriptorLedger.open(3, 2);
     const [first, second] = [new DescriptorLedger(shared, 0), new DescriptorLedger(shared, 1)];
     expect([first.take(2), second.take(), second.take(), first.take()]).toEqual([true, true, false, false]);

@@ -19,7 +19,7 @@ test('equals the SHA-256 of salt and key', () => {
   expect(fitsKey(`sha256:pepper:${digest}`, 'sixteen-letters!')).toBe(true);
 });
 
-test('keys of one salt are found by one hash, under a secret that is in no hash', () => {
+test('keys of one salt are found by one keyed hash, which appears in no stored hash', () => {
   const [salt, key] = [makeSalt(), makeKey()];
   const hash = hashKey(key, salt);
   expect([saltOf(hash), keptMark(hash)]).toEqual([salt, shownMark(salt, key)]);
@@ -30,7 +30,7 @@ test('keys of one salt are found by one hash, under a secret that is in no hash'
 });
 
 test.each(['', 'sha256', 'sha256::', 'sha256:salt:', 'sha256:salt:QUJD', 'md5:salt:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA'])(
-  'the hash %j is none and fits nothing',
+  'the hash %j is invalid and fits no key',
   (hash) => {
     expect(isKeyHash(hash)).toBe(false);
     expect(fitsKey(hash, '')).toBe(false);

@@ -52,7 +52,7 @@ describe('NewcomerTurns', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('lets the sockets come in between after a millisecond, however much time was earned while the loop was held up', () => {
+  it('yields to the sockets after a millisecond, even after a long stall of the loop', () => {
     const { turns, newcomer, entered } = setUp();
     for (let n = 0; n < 100; n += 1) turns.take(newcomer('192.0.2.1', `${n}`, 0.4));
     const before = entered.length;

@@ -22,7 +22,7 @@ it('measures the waiting time of messages without storing them', () => {
   expect(gauge.status()).toMatchObject({ inputPerSecond: 0, outputPerSecond: 0, avgWaitingTime: 0 });
 });
 
-it('tells bytes in the unit it was given, rounded up', () => {
+it('reports bytes in its unit, rounded up', () => {
   const { clock, gauge } = setUp(1024);
   gauge.came(3000);
   gauge.went(1000);

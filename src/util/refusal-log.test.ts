@@ -62,7 +62,7 @@ describe('RefusalLog', () => {
     expect(counts.reduce((sum, count) => sum + count)).toBe(300);
   });
 
-  it('keeps kinds apart, and tells the rest when it is closed', () => {
+  it('counts kinds separately, and logs the rest when it is closed', () => {
     const logger = new RecordingLogger();
     const log = new RefusalLog(logger);
     for (const kind of ['a', 'b', 'a', 'b', 'a']) log.note(kind);

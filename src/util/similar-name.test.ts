@@ -15,7 +15,7 @@ test.each([
   expect(similarName(written, KNOWN)).toBe(meant);
 });
 
-test.each(['Bogus', 'SegmentLength', 'Uri', 'HSL', '', 'P', 'x'.repeat(1_000_000)])('%.20s is similar to nothing', (written) => {
+test.each(['Bogus', 'SegmentLength', 'Uri', 'HSL', '', 'P', 'x'.repeat(1_000_000)])('%.20s has no similar name', (written) => {
   expect(similarName(written, KNOWN)).toBeUndefined();
 });
 

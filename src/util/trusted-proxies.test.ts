@@ -74,7 +74,7 @@ describe('TrustedProxies', () => {
     ['192.0.2.10', undefined, '443', 'http 3333'],
     ['192.0.2.11', 'https', '8443', 'http 3333'],
   ])(
-    'of a request from %j with X-Forwarded-Proto %j and X-Forwarded-Port %j it says %j',
+    'of a request from %j with X-Forwarded-Proto %j and X-Forwarded-Port %j the address is %j',
     (address, forwardedProto, forwardedPort, expected) => {
       const { secure, port } = PROXIES.askedAt(address, { forwardedProto, forwardedPort }, { secure: false, port: 3333 });
       expect(`${secure ? 'https' : 'http'} ${port}`).toBe(expected);

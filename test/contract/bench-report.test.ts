@@ -77,6 +77,6 @@ test('the page is self-contained, well-formed, escapes names, and marks missed t
   expect([...plot.matchAll(/<circle[^>]*fill="([^"]+)"/g)].map(([, colour]) => colour)).toEqual(['var(--value)', 'var(--bad)']);
 });
 
-test('a folder without reports makes a page that says so', () => {
+test('the page of an empty folder says that there are no reports', () => {
   expect(reportPage(readRuns(folderOf({})))).toContain('No bench has been run yet.');
 });

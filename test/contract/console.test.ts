@@ -114,7 +114,7 @@ describe('the console', () => {
     expect([again.status, again.body, again.headers.get('etag')]).toEqual([304, '', etag]);
   });
 
-  test('answers nothing but GET and HEAD', async () => {
+  test('answers GET and HEAD only', async () => {
     for (const method of ['POST', 'PUT', 'DELETE', 'PATCH']) {
       expect((await api.send({ method, path: '/console/', headers: OPEN })).status).toBe(401);
     }

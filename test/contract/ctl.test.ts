@@ -203,7 +203,7 @@ describe('definitions', () => {
     expect((await ctl('channels')).out).toBe('no channels\n');
   });
 
-  test('settings without effect are reported beside the answer', async () => {
+  test('settings without effect are reported in addition to the answer', async () => {
     await ctl('create vhost v --host v.example');
     const { code, err } = await ctl('create app v/a -f -', '{"publishers":{"webrtc":{"jitterBuffer":true}}}');
     expect([code, err]).toEqual([

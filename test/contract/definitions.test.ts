@@ -119,7 +119,7 @@ describe('virtual hosts', () => {
     expect((await call('GET', '/v1/vhosts/v/apps/app')).status).toBe(200);
   });
 
-  test('may bring their applications, which the answers do not show', async () => {
+  test('may contain applications, which the answers do not show', async () => {
     const created = await call('POST', '/v1/vhosts', [{ ...VHOST, applications: [{ name: 'a', type: 'live' }] }]);
     expect(created.json[0].response).toEqual(VHOST);
     // The one member that is in this answer only.
@@ -127,7 +127,7 @@ describe('virtual hosts', () => {
     expect(await call('GET', '/v1/vhosts/v/apps')).toEqual(found(['a']));
   });
 
-  test('bring no templates: those belong into the file', async () => {
+  test('may not contain templates, which belong into the file', async () => {
     const { json } = await call('POST', '/v1/vhosts', [{ ...VHOST, applications: [{ name: '*', type: 'live' }] }]);
     const message = '[Config] application.name must not be "*": templates can only be declared in the configuration file';
     expect(json).toEqual([{ message, statusCode: 400 }]);
@@ -344,7 +344,7 @@ describe('output profiles', () => {
     expect(await call('GET', `${PROFILES}/p`)).toEqual(found(STORED_PROFILE));
   });
 
-  test('that come at the same time are all kept', async () => {
+  test('created simultaneously are all kept', async () => {
     const names = ['a', 'b', 'c', 'd'];
     await Promise.all(names.map((name) => call('POST', PROFILES, [{ ...PROFILE, name, outputStreamName: name }])));
     expect((await call('GET', PROFILES)).json.response.sort()).toEqual([...names, 'default']);
@@ -424,7 +424,7 @@ describe('a disk that is full', () => {
     ['DELETE', APP, undefined, 'Internal Server Error'],
     ['PATCH', APP, { type: 'vod' }, 'Failed to create the application: [v/a]'],
     ['POST', `${APP}/outputProfiles`, [PROFILE], 'Failed to create the application: [v/a]'],
-  ])('refuses %s %s, and nothing has changed', async (method, path, body, text) => {
+  ])('refuses %s %s, and nothing changes', async (method, path, body, text) => {
     const closed = await api.publish('v', 'a', 's');
     const before = await call('GET', APP);
     api.store.full = true;

@@ -55,7 +55,7 @@ test('only the health check needs no token', () => {
   expect(routes.filter(({ open }) => open === true).map(({ method, path }) => `${method} ${path}`)).toEqual(['GET /health']);
 });
 
-test('every endpoint of the contract is there', () => {
+test('every endpoint of the contract exists', () => {
   const wanted = Object.entries(CONTRACT).flatMap(([path, calls]) =>
     calls.map((call) => {
       const [method, action = ''] = call.split(' ');

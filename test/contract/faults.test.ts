@@ -115,7 +115,7 @@ describe('a stream', () => {
     return stream;
   }
 
-  test('that the router fails on ends with its connection, the others go on', async () => {
+  test('that causes a fault in the router ends with its connection, and the others continue', async () => {
     const logger = new RecordingLogger();
     const app = application(logger);
     const closes: CloseReason[] = [];
@@ -293,7 +293,7 @@ describe('in the background', () => {
     expect(told(logger)[0]).toBe('transport stream failed inside the server');
   });
 
-  test('a certificate that one port does not take reaches the others', async () => {
+  test('a certificate refused by one port reaches the others', async () => {
     const logger = new RecordingLogger();
     const store = new CertificateStore(logger);
     const calls: string[] = [];

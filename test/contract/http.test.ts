@@ -85,7 +85,7 @@ describe('authentication', () => {
     },
   );
 
-  test('comes before the body is looked at', async () => {
+  test('is checked before the body', async () => {
     const answer = await api.send({ method: 'POST', path: '/v1/vhosts', body: '{bad', headers: { Authorization: 'Basic eA==' } });
     expect([answer.status, answer.body]).toEqual([401, '{"message":"[HTTP] Invalid credential (401)","statusCode":401}']);
   });
@@ -333,7 +333,7 @@ describe('bodies', () => {
     expect((await post('[]', { Expect: 'a miracle' })).body).toBe('[]');
   });
 
-  test('may say they are something else', async () => {
+  test('are read as JSON despite another Content-Type', async () => {
     expect((await post('[]', { 'Content-Type': 'image/png; =' })).body).toBe('[]');
   });
 

@@ -284,7 +284,7 @@ test('at most 64 clients follow the events', async () => {
   expect((await follow()).response.statusCode).toBe(200);
 });
 
-test('every event is of the form that the OpenAPI document tells', async () => {
+test('every event matches the schema of the OpenAPI document', async () => {
   const { properties } = jsonSchemaOf(LiveEventSchema) as { properties: Record<string, unknown> };
   const reader = await follow();
   await api.publish('default', 'app', 'live');
@@ -327,7 +327,7 @@ test('the script of the guide follows events, and continues after a lost connect
   cut.at(-1)?.abort();
 });
 
-test('the end of the server is the end of the answer, told', async () => {
+test('the end of the server sends an event and ends the answer', async () => {
   const reader = await follow();
   await reader.of('hello');
   api.live.close();

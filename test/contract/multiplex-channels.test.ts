@@ -22,7 +22,7 @@ function definition(name: string, stream = 'nobody'): object {
   return { outputStream: { name }, sourceStreams: [{ name: 'in', url: `stream://default/app/${stream}`, trackMap }] };
 }
 
-test('an application without the provider has no channels, and none can be made', async () => {
+test('an application without the provider has no channels, and refuses to create one', async () => {
   const forbidden = { status: 403, json: { message: 'Forbidden', statusCode: 403 } };
   const noApplication = error(404, 'Could not get the multiplex application');
   expect(await call('GET', `${APP}/multiplexChannels`)).toEqual(noApplication);
@@ -51,7 +51,7 @@ test.each([
   expect(await call('GET', CHANNELS)).toEqual(found([]));
 });
 
-test('a channel is made, told, replaced while it waits, and deleted with its file', async () => {
+test('a channel is created, shown, replaced while it waits, and deleted with its file', async () => {
   expect(await call('POST', CHANNELS, definition('ch'))).toEqual(MADE);
   const { json } = await call('GET', `${CHANNELS}/ch`);
   expect(json.response).toEqual({
@@ -123,7 +123,7 @@ test('channels of files exist from the first request after their application was
   expect(await call('GET', channels)).toEqual(found([]));
 });
 
-test('a disk that refuses changes nothing', async () => {
+test('a disk error changes nothing', async () => {
   const folder = join(api.folder, 'mux');
   expect(await call('POST', CHANNELS, definition('kept'))).toEqual(MADE);
   rmSync(folder, { recursive: true });

@@ -30,7 +30,7 @@ const KEPT = ['/v1/vhosts/v', APP, `${APP}/outputProfiles/p`, `${APP}/streams`, 
 
 const everything = async (): Promise<Answer[]> => Promise.all(KEPT.map(async (path) => (await call('GET', path)).json.response));
 
-test('every request of the second round is answered with the 409 of the guide, and changes nothing', async () => {
+test('repeated requests are answered with the 409 of the guide, and change nothing', async () => {
   for (const [request, path, body] of REQUESTS) expect([200, 201], request).toContain((await call('POST', path, body)).status);
   const closed = await api.publish('v', 'a', 's');
   const before = await everything();

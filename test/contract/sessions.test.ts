@@ -200,7 +200,7 @@ describe.each(REQUESTS)('%s %s', (method, path) => {
     ['vhosts/default', 'vhosts/nope', 'Could not find the virtual host: [nope]'],
     ['apps/app', 'apps/nope', 'Could not find the application: [default/nope]'],
     ['streams/s', 'streams/nope', 'Could not find the stream: [default/#default#app/nope]'],
-  ])('without %s finds nothing', async (from, to, text) => {
+  ])('without %s is 404', async (from, to, text) => {
     watch('a', 'webrtc');
     const answer = await api.call(method, path.replace(from, to));
     expect(answer).toEqual({ status: 404, json: { message: `[HTTP] ${text} (404)`, statusCode: 404 } });

@@ -160,7 +160,7 @@ describe('streams', () => {
     expect(both.map(({ status }) => status).sort()).toEqual([201, 409]);
   });
 
-  test('go on with the next URL when the source ends or falls silent, under the same stream', async () => {
+  test('continue with the next URL when the source ends or falls silent, under the same stream', async () => {
     const other = 'rtsp://127.0.0.1:2/app/stream';
     const properties = { noInputFailoverTimeoutMs: 2000, unusedStreamDeletionTimeoutMs: 600_000 };
     await call('POST', STREAMS, { name: 'p', urls: [PLAYS, other], properties });

@@ -84,7 +84,7 @@ describe('sendSubtitles', () => {
     expect(await send(...Array.from({ length: 999 }, () => text))).toEqual(done);
   });
 
-  test('shows nothing of a request whose last language finds no room', async () => {
+  test('shows no cue of a request when its last language exceeds the limit', async () => {
     const data = ['English', 'Korean'].map((label) => ({ label, subtitles: Array.from({ length: 500 }, () => text) }));
     expect(await send(text)).toEqual(done);
     expect(await post({ format: 'webvtt', data })).toEqual(error(500, 'Could not send WebVTT frame: [default/subs/s]'));

@@ -267,7 +267,7 @@ describe('stream_expire', () => {
   /** Time for a session to begin, and then to see it end. */
   const soon = (): Partial<Policy> => ({ stream_expire: Date.now() + 6000 });
 
-  test('ends publications by RTMP, SRT and WHIP at their time, and the log tells why', async () => {
+  test('ends publications by RTMP, SRT and WHIP at their time, and logs the reason', async () => {
     const limited = soon();
     const byRtmp = publish({ url: signed(rtmp('r'), limited), ...SMALL });
     cleanups.push(() => byRtmp.kill());
@@ -283,7 +283,7 @@ describe('stream_expire', () => {
     await until('the log', () => ['RTMP connection closed', 'SRT connection closed', 'WebRTC publication closed'].every(told));
   });
 
-  test('ends a publication over the WebSocket, which brings media until then', async () => {
+  test('ends a publication over the WebSocket, which sends media until then', async () => {
     const limited = soon();
     const socket = new ClientSocket(signed(signalling('ws', 'q', '?direction=send'), limited));
     cleanups.push(() => socket.terminate());

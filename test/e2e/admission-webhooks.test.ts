@@ -427,7 +427,7 @@ test('its figures are in /metrics, and no secrets in the log', async () => {
   expect(control.wrong).toBe(0);
 });
 
-test('a control server is asked by HTTPS, and only one with a certificate that is trusted', async () => {
+test('a control server is asked by HTTPS, and only with a trusted certificate', async () => {
   const [trusted, stranger] = [selfSigned('localhost'), selfSigned('localhost')];
   const folder = mkdtempSync(path.join(tmpdir(), 'millrace-control-'));
   cleanups.push(() => rmSync(folder, { recursive: true }));

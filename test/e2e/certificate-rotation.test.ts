@@ -181,7 +181,7 @@ async function lost(all: readonly Live[]): Promise<string[]> {
   return all.flatMap((live, n) => (live.closed || answers[n]?.status !== 'fulfilled' ? [live.name] : []));
 }
 
-test('certificates are replaced under a hundred connections, and none is lost', async () => {
+test('certificates are replaced during a hundred connections, and no connection is lost', async () => {
   const [rtmp = 0, http = 0, api = 0] = await freePorts(3);
   const tls = { rtmp, http, api };
   const roots = { one: renew('one'), two: renew('two'), api: renew('api') };

@@ -28,7 +28,7 @@ test('hls.js plays across item boundaries of a bypassed channel without a gap, i
   expect(judge.problems({ hears: true })).toEqual([]);
 }, 240_000);
 
-test('where they are encoded hls.js and OvenPlayer go on without a gap', async () => {
+test('hls.js and OvenPlayer play across item boundaries of an encoded channel without a gap', async () => {
   await channel.play('made');
   const recording = await channel.record('made');
   const judges = [

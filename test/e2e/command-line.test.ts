@@ -55,7 +55,7 @@ test('check accepts a good configuration with exit code 0', async () => {
   expect(code).toBe(0);
 });
 
-test('check accepts the configuration that comes with the project', async () => {
+test('check accepts the shipped configuration', async () => {
   expect((await runCommand(['check', '--config', path.join(ROOT, 'conf/Server.xml')])).code).toBe(0);
 });
 
@@ -95,7 +95,7 @@ test('check and the log warn of secrets too short to be removed from texts', asy
   await server.child.printed(/application 'made\/app': TranscodeWebhook\/SecretKey is shorter/, 5000);
 });
 
-test('check refuses two elements with one port, with both places, and warns of files that are not there', async () => {
+test('check refuses two elements with one port, with both places, and warns of missing files', async () => {
   const media = '<FILE><RootPath>/nonexistent</RootPath><StreamMap><Stream><Name>s</Name><Path>a.mp4</Path></Stream></StreamMap></FILE>';
   const file = configFile(GOOD.replace('<Port>8081<', '<Port>1935<').replace('<RTMP />', `<RTMP />${media}`));
   const { code, stdout } = await runCommand(['check', '--config', file]);
@@ -253,7 +253,7 @@ test('a second signal ends the server at once', async () => {
   expect(compiledSizes(server).filter((size) => size > MAIN_THREAD_BYTES)).toEqual([]);
 });
 
-test.for(['rtmp', 'http', 'api'] as const)('a %s port that is taken ends the server with code 1 and is named', async (kind) => {
+test.for(['rtmp', 'http', 'api'] as const)('an occupied %s port ends the server with code 1 and is named', async (kind) => {
   const [port = 0] = await freePorts(1);
   const holder = createServer().listen(port, '127.0.0.1');
   await once(holder, 'listening');
@@ -299,7 +299,7 @@ test('the log lists each open port, and with PrivacyProtection no address of a c
   expect(server.log).toContain('"peer":"xxx.xxx.xxx.xxx"');
 });
 
-test('the server writes nothing outside its state folder', async () => {
+test('the server writes only to its state folder', async () => {
   const place = mkdtempSync(path.join(folder, 'read-only-'));
   const [cwd, home, temporary] = ['cwd', 'home', 'tmp'].map((name) => path.join(place, name)) as [string, string, string];
   for (const one of [cwd, home, temporary]) mkdirSync(one, { mode: 0o555 });

@@ -181,7 +181,7 @@ test.each([
   ['#/channels', 390, 'dark'],
   ['#/configuration', 1280, 'dark'],
   ['#/configuration', 390, 'light'],
-] as const)('%s at %i px, %s, with an open form, has nothing that axe finds wrong, and fits', async (hash, width, scheme) => {
+] as const)('%s at %i px, %s, with an open form, has no violations found by axe, and fits', async (hash, width, scheme) => {
   const opened = await open(hash, { width, scheme });
   const { page } = opened;
   await page.getByRole('button', { name: hash === '#/channels' ? 'New scheduled channel' : 'New virtual host' }).click();

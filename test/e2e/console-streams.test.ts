@@ -96,7 +96,7 @@ test('the charts begin before the page was opened', async () => {
   await opened.page.getByRole('img', { name: 'Viewers over time' }).waitFor();
 });
 
-test('tells tracks and warnings', async () => {
+test('shows tracks and warnings', async () => {
   const { page } = await open(LIVE);
   const tracks = page.getByRole('region', { name: 'Tracks' });
   await expect
@@ -225,7 +225,7 @@ test('a running recording is shown, and a finished one plays from the timeline',
   expect(complaints).toEqual([]);
 });
 
-test('says whether the ports of publishers are reached from here', async () => {
+test('shows whether the ports of publishers are reachable from the browser', async () => {
   const { page, complaints } = await open('#/publish');
   await page.getByRole('button', { name: 'Try it' }).click();
   const found = page.locator('.findings');
@@ -332,7 +332,7 @@ test.each([
   [LIVE, 390, 'light'],
   ['#/publish', 1280, 'light'],
   ['#/publish', 390, 'dark'],
-] as const)('%s at %i px, %s, has nothing that axe finds wrong, and fits', async (hash, width, scheme) => {
+] as const)('%s at %i px, %s, has no violations found by axe, and fits', async (hash, width, scheme) => {
   const opened = await open(hash, { width, scheme });
   const { page } = opened;
   await page.getByRole('heading', { name: hash === LIVE ? 'Tracks' : 'From this browser' }).waitFor();

@@ -183,7 +183,7 @@ test.each([
   ['the overview', 1280, 'dark', ACCESS_TOKEN],
   ['the overview', 390, 'light', ACCESS_TOKEN],
   ['the overview', 390, 'dark', ACCESS_TOKEN],
-] as const)('%s at %i px, %s, has nothing that axe finds wrong, and fits', async (_page, width, scheme, token) => {
+] as const)('%s at %i px, %s, has no violations found by axe, and fits', async (_page, width, scheme, token) => {
   const opened = await open('#/', { width, scheme, token });
   if (token === null) await opened.page.getByLabel('Access token').waitFor();
   else await opened.page.getByRole('link', { name: 'live', exact: true }).waitFor();
@@ -238,7 +238,7 @@ test('a name with marks of HTML is a name', async () => {
   expect(complaints.filter((text) => !text.includes('404'))).toEqual([]);
 });
 
-test('a thousand streams are a page of them, and figures are asked for those alone', async () => {
+test('a thousand streams are shown in pages, and statistics are requested for the visible streams only', async () => {
   const opened = await browser.open('about:blank');
   onTestFinished(() => opened.close());
   const { page } = opened;

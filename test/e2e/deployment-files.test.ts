@@ -38,7 +38,7 @@ describe.skipIf(findProgram('docker-compose') === null)('the compose file of the
     expect(Object.keys(file.services).sort()).toEqual(['edge1', 'edge2', 'nginx', 'origin', 'redis']);
   });
 
-  test('does nothing without a password of Redis and a key of OVT', () => {
+  test('is refused without a password of Redis or a key of OVT', () => {
     for (const name of ['MILLRACE_REDIS_PASSWORD', 'MILLRACE_OVT_KEY']) {
       const { file: composed, error } = composeConfig({ ...SECRETS, [name]: '' });
       expect([composed, error]).toEqual([null, expect.stringContaining('a long random text')]);
@@ -58,7 +58,7 @@ describe.skipIf(findProgram('docker-compose') === null)('the compose file of the
     expect(config.bind.managers.api).toMatchObject({ port: 8081, ip: ['127.0.0.1'] });
   });
 
-  test('opens the ports of the origin that encoders send to, and none of the edges', () => {
+  test('publishes the ports of the origin for encoders, and no ports of the edges', () => {
     const { config } = read(mountedFile(service('origin'), CONFIG), service('origin').environment ?? {});
     const { rtmp, srt } = config.bind.providers;
     const ports = service('origin').ports?.map(({ published, target, protocol = 'tcp' }) => [published, target, protocol]);

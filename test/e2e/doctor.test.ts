@@ -140,7 +140,7 @@ test('ports of the running server with the same state folder are fine, ports of 
   ).toBeGreaterThan(2);
 });
 
-test('a port that another program has is a problem while the server that has the state folder has the others', async () => {
+test('a port of another program is a problem, while the other ports belong to the running server', async () => {
   const server = await startServer();
   const listener = createServer().listen(0, '127.0.0.1');
   await once(listener, 'listening');

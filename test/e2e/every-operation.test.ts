@@ -289,7 +289,7 @@ test('events match the document', async () => {
   }
 });
 
-test('refusals of every operation are as the document says', async () => {
+test('refusals of every operation match the document', async () => {
   const before = judge.faults.length;
   for (const operation of judge.all) {
     const [method = '', pattern = ''] = operation.split(' ');
@@ -300,7 +300,7 @@ test('refusals of every operation are as the document says', async () => {
   expect(judge.faults.slice(before)).toEqual([]);
 });
 
-test('every operation succeeded, and everything was as the document says', () => {
+test('every operation succeeded, and every answer matched the document', () => {
   expect(judge.faults).toEqual([]);
   expect(judge.all.filter((operation) => !judge.succeeded.has(operation))).toEqual([]);
   expect(judge.all.length).toBeGreaterThan(60);

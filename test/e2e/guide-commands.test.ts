@@ -94,7 +94,7 @@ function linesOf(text: string): string[] {
   return lines;
 }
 
-test('every command of README and the guides is answered as they say', { timeout: 240_000 }, async () => {
+test('every command of README and the guides gets the documented answer', { timeout: 240_000 }, async () => {
   const media = mkdtempSync(path.join(tmpdir(), 'millrace-media-'));
   onTestFinished(() => rmSync(media, { recursive: true, force: true }));
   const film = path.join(media, 'film.mp4');

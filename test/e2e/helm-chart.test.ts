@@ -183,7 +183,7 @@ describe.skipIf(!CAN_RUN_HELM)('the manifests that Helm renders (its program is 
     expect(config.drain.gracePeriod).toBe(60_000);
   });
 
-  test('sends to ports that pods have, and to pods that there are', () => {
+  test('sends to existing ports of existing pods', () => {
     const all = helm.template(...ALL);
     const pods = all.filter(({ kind }) => kind === 'Deployment' || kind === 'StatefulSet') as Rendered<Deployment | StatefulSet>[];
     const services = all.filter(({ kind }) => kind === 'Service') as Rendered<Service>[];

@@ -78,7 +78,7 @@ test('a stopped dump plays in hls.js from a static server and decodes to the fra
   expect(state).toMatchObject({ width: 320, height: 180, errors: [] });
 });
 
-test('a dump that a kill interrupted plays up to its last segment, and says Error after the next start', async () => {
+test('a dump interrupted by a kill plays up to its last segment, and has the status Error after the next start', async () => {
   const { server, folder } = await start();
   await startDump(server, folder);
   await until('three segments are dumped', () => segments(folder) >= 3, { deadlineMs: 30_000 });

@@ -98,7 +98,7 @@ function secondsOf(list: readonly Segment[]): number {
   return list.reduce((sum, { seconds }) => sum + seconds, 0);
 }
 
-test.for(LADDER)('$name has the codec, size, frame rate and bit rate that were asked for', async (rung) => {
+test.for(LADDER)('$name has the configured codec, size, frame rate and bitrate', async (rung) => {
   const { video } = await probe(url(`${rung.name}.m3u8`));
   expect(video).toMatchObject({ codec_name: rung.codec, width: rung.width, height: rung.height });
   expect(frameRate(video?.avg_frame_rate ?? '0/1')).toBeCloseTo('framerate' in rung ? rung.framerate : FPS, 0);
@@ -121,7 +121,7 @@ async function firstShown({ url, init }: Segment): Promise<number> {
   return (ticks * 1000) / timescaleOf(head ?? Buffer.of());
 }
 
-test('all renditions begin their segments at the same instants, the bypassed one too', async () => {
+test('all renditions start their segments at the same times, including the bypassed one', async () => {
   const { lists, common } = await until('three segments that all have', async () => {
     const lists = await Promise.all(['abr', ...LADDER.map(({ name }) => name)].map((name) => segments(`${name}.m3u8`)));
     const common = (lists[0] ?? []).filter(({ msn }) => lists.every((list) => list.some((segment) => segment.msn === msn)));

@@ -172,7 +172,7 @@ test('promtool accepts the metrics, the rules and the configuration', async () =
   expect(promtool(['check', 'config', path.join(ROOT, 'docs/monitoring/prometheus.yml')]).status).toBe(0);
 });
 
-test('all that the dashboard and the rules ask for is there', async () => {
+test('all metrics of the dashboard and the rules exist', async () => {
   const text = await page();
   const dashboard: unknown = JSON.parse(readFileSync(path.join(ROOT, 'docs/monitoring/grafana-dashboard.json'), 'utf8'));
   const rules = [...readFileSync(path.join(ROOT, 'docs/monitoring/alert-rules.yml'), 'utf8').matchAll(/expr: (.*)$/gm)].map(

@@ -191,7 +191,7 @@ test('a file dropped into the folder creates a channel, and its removal ends the
   expect(await server.api.get<string[]>(CHANNELS)).not.toContain('dropped');
 });
 
-test('channels are there again after the server was killed, and play when their sources are', async () => {
+test('channels are restored after the server was killed, and play when their sources return', async () => {
   const before = await server.api.get<string[]>(CHANNELS);
   expect(before).toContain('tv');
   await server.kill();

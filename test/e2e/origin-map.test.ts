@@ -60,7 +60,7 @@ test('a circle of origins is a fast 404 with a log line', async () => {
   expect(edge.log).toContain('an OVT edge was refused: The stream would go in a circle');
 });
 
-test('an edge finds a stream at the origin that has it, and at another one when that dies', async () => {
+test('an edge finds a stream at its origin, and at another one when that dies', async () => {
   expect((await fetch(edge.http('live', 'llhls.m3u8'))).status).toBe(404);
   const [first, second] = origins;
   const publishTo = async (origin: TestServer): Promise<void> => {

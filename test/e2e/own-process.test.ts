@@ -94,7 +94,7 @@ test('many short-lived viewers log a hundred lines a minute and the number of om
   expect(server.log).toMatch(/\d+ more lines 'viewer session opened' within a minute were left out/);
 });
 
-test('SIGHUP, SIGUSR1 and SIGUSR2 end nothing and open no debugger', async () => {
+test('SIGHUP, SIGUSR1 and SIGUSR2 do not end the server and open no debugger', async () => {
   const server = await startServer();
   onTestFinished(isClosed(server));
   for (const signal of ['SIGHUP', 'SIGUSR1', 'SIGUSR2'] as const) {

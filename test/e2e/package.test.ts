@@ -65,7 +65,7 @@ beforeAll(() => {
 
 afterAll(() => rmSync(project, { recursive: true, force: true }));
 
-test('says its version and its commands, and finds the configuration inside the package', () => {
+test('prints its version and its commands, and finds the configuration inside the package', () => {
   expect(node(main, 'ctl', '--help')).toContain('record start');
   expect(node(main, '--version')).toContain(packageVersion());
   expect(node(main, 'check')).toContain(path.join('millrace', 'conf', 'Server.xml'));

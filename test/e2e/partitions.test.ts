@@ -27,7 +27,7 @@ describe.skipIf(reason !== null)('nodes whose packets are dropped', () => {
     await until('the viewer to get further', () => reader.reloads >= before + times, DEADLINE);
   }
 
-  test('a node loses Redis, then an edge its origin, then the edge Redis: nothing is done twice or left undone, and the viewer stays', async () => {
+  test('a node loses Redis, then an edge its origin, then the edge Redis: every work is done by exactly one node, and the viewer keeps playing', async () => {
     const { network, edge } = all;
     const holder = await all.divided();
     const other = all.other(holder);

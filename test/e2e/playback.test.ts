@@ -51,7 +51,7 @@ test.for(['llhls.m3u8', 'ts:playlist.m3u8'])('ffmpeg decodes four seconds of %s 
   expect(frames).toBeGreaterThanOrEqual(4 * PUBLISH_DEFAULTS.fps - 2);
 });
 
-test('a blocking reload answers when its part is there, and not before', async () => {
+test('a blocking reload is answered when its part exists, and not before', async () => {
   const { video } = await openSession(server.http('live', 'llhls.m3u8'));
   const { lastSequence, lastPart } = readMediaPlaylist(await fetchText(video), video);
   const url = new URL(video);

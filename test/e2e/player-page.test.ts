@@ -150,7 +150,7 @@ test('a play token in the address lets the page play, over either way', async ()
   }
 });
 
-test('a way that is chosen while its player is still loading plays', async () => {
+test('a protocol chosen while its player is still loading plays', async () => {
   const { page } = await open('/');
   const { promise: loaded, resolve: load } = Promise.withResolvers<void>();
   await page.route(/ovenplayer/, async (route) => {

@@ -69,7 +69,7 @@ test.each([
     'There is no stream key: publish to rtmp://HOST/APP/KEY',
     'no stream key',
   ],
-])('ffmpeg shows why when it publishes to %s, and the log tells as well', async (_what, urlOf, shown, logged) => {
+])('ffmpeg shows the reason when it publishes to %s, and the server logs it', async (_what, urlOf, shown, logged) => {
   const encoder = encode('key', { url: urlOf(server.rtmp('key')), width: 320, height: 180, videoKbps: 300 });
   expect((await encoder.child.ended(15_000)).code).not.toBe(0);
   expect(encoder.child.stderr).toContain(`Server error: ${shown}`);

@@ -62,7 +62,7 @@ async function pushing(id: string): Promise<PushTask> {
   );
 }
 
-test('every frame of a stream that comes later reaches the receiver', async () => {
+test('every frame of a stream that starts later reaches the receiver', async () => {
   const [port = 0] = await freePorts(1);
   const file = path.join(folder, 'ffmpeg.mkv');
   const receiver = listen(port, file);
@@ -191,7 +191,7 @@ test('five receivers get every frame of one stream, though one more does not rea
   for (const port of targets) await stopPush(server.api, `to-${port}`);
 });
 
-test('a map file beside Server.xml pushes the streams it names', async () => {
+test('a map file next to Server.xml pushes the streams it names', async () => {
   const sender = await startServer({ push: '<StreamMap><Enable>true</Enable><Path>push-map.xml</Path></StreamMap>' });
   onTestFinished(async () => {
     await sender.close();

@@ -270,7 +270,7 @@ test('recordings need a token, which is valid for one recording and a limited ti
   }
 });
 
-test('no path leads to other files', async () => {
+test('no path gives access to other files', async () => {
   const { id } = await one('movie');
   const headers = { authorization: server.api.authorization };
   const names = ['file.ts', 'file.MP4', 'movie.mp4', '..%2f..%2fServer.xml', '%2e%2e', 'init.mp4%00', ''];

@@ -88,7 +88,7 @@ async function check(server: TestServer): Promise<{ code: number | null; stdout:
   return runCommand(['check', '--config', server.config, '--state', server.state, '--against', 'running']);
 }
 
-test('a publisher and a viewer stay while one application comes and another ends', async () => {
+test('a publisher and a viewer stay while one application is added and another is removed', async () => {
   const server = await start();
   edit(server, (xml) => applications(xml, 'app', 'doomed'));
   await hangUp(server);

@@ -129,7 +129,7 @@ test.each([
   { name: 'stalls', bytes: '160301' },
   { name: 'is garbage', bytes: 'ffffffffffffffff' },
   { name: 'is RTMP without TLS', bytes: `03${'00'.repeat(1536)}` },
-])('a TLS handshake that $name is closed, and the log says why', async ({ bytes }) => {
+])('a TLS handshake that $name is closed, and the log has the reason', async ({ bytes }) => {
   const { provider, logger } = await startProvider(selfSignedCertificate(), { handshake: 200 });
   const socket = net.connect({ port: provider.port, host: '127.0.0.1' });
   socket.on('error', () => undefined);

@@ -145,7 +145,7 @@ test('the next URL is taken when the first cannot be pulled', async () => {
   expect((await information('second')).input.sourceUrl).toBe(source.url('h264'));
 });
 
-test('a persistent stream outlives its source and kill -9; the other one goes with its source', async () => {
+test('a persistent stream survives its source and kill -9; the other stream ends with its source', async () => {
   const own = await startRtspServer();
   onTestFinished(async () => {
     await own.stop();

@@ -171,7 +171,7 @@ test.concurrent('a missing file is replaced by the fallback program, and plays a
   expect(longestGap(watch.pictures)).toBeLessThan(0.1);
 }, 60_000);
 
-test.concurrent('a live item is left when its encoder goes, and taken again when it is back', async ({ onTestFinished }) => {
+test.concurrent('a live item is replaced when its encoder leaves, and resumed when it returns', async ({ onTestFinished }) => {
   const publishing = (): Child => {
     const source = [
       '-f',

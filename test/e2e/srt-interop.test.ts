@@ -157,8 +157,8 @@ const cases = [
   { name: 'plain, bad link', encrypted: false, bad: true },
 ];
 
-describe.concurrent('our listener', () => {
-  test.for(cases)('loses nothing from ffmpeg as caller ($name)', async ({ encrypted, bad }, { onTestFinished }) => {
+describe.concurrent('the listener', () => {
+  test.for(cases)('loses no packet of ffmpeg as caller ($name)', async ({ encrypted, bad }, { onTestFinished }) => {
     const reception: Reception = { payloads: [], connection: null, closed: null };
     const port = await openPort({ passphrase: () => (encrypted ? PASSPHRASE : null), open: () => session(reception) }, onTestFinished);
     const to = await link(port.port, bad, 1, onTestFinished);
@@ -222,7 +222,7 @@ describe.concurrent('our listener', () => {
     await expectEveryByte(child, file, reception.connection);
   });
 
-  test('refuses libsrt with another passphrase, and says so', async ({ onTestFinished }) => {
+  test('refuses libsrt with another passphrase', async ({ onTestFinished }) => {
     const port = await openPort({ passphrase: () => PASSPHRASE, open: () => RejectionCode.INTERNAL }, onTestFinished);
     const url = `srt://127.0.0.1:${port.port}?mode=caller&passphrase=something-else`;
     const child = start('ffmpeg', ['-v', 'warning', '-nostdin', '-i', sampleFile, '-c', 'copy', '-f', 'mpegts', url], onTestFinished);
@@ -232,7 +232,7 @@ describe.concurrent('our listener', () => {
   });
 });
 
-describe.concurrent('our caller', () => {
+describe.concurrent('the caller', () => {
   const listenerUrl = (port: number, encrypted: boolean): string => `srt://127.0.0.1:${port}?mode=listener&${query(encrypted)}`;
   const call = (encrypted: boolean) => ({
     streamId: 'default/app/stream',
@@ -257,7 +257,7 @@ describe.concurrent('our caller', () => {
     if (bad) expect(connection.statistics.sender.packetsRetransmitted).toBeGreaterThan(20);
   });
 
-  test('loses nothing from ffmpeg as listener over a bad link', async ({ onTestFinished }) => {
+  test('loses no packet of ffmpeg as listener over a bad link', async ({ onTestFinished }) => {
     const [listening = 0] = await freePorts(1);
     const url = `srt://127.0.0.1:${listening}?mode=listener&latency=${LATENCY * 1000}&pkt_size=${PAYLOAD}`;
     start('ffmpeg', ['-v', 'error', '-nostdin', '-re', '-i', sampleFile, '-map', '0', '-c', 'copy', '-f', 'mpegts', url], onTestFinished);

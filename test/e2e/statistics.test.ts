@@ -35,7 +35,7 @@ function videoOf(tracks: readonly TrackInformation[]): NonNullable<TrackInformat
   return video;
 }
 
-test('stream information tells frame rate, GOP and bitrate as ffmpeg sends them', async () => {
+test('stream information has the frame rate, GOP and bitrate that ffmpeg sends', async () => {
   const { input } = await server.api.get<StreamInformation>(apiPath.stream('measured'));
   expect(input.sourceType.toLowerCase()).toBe('rtmp');
   const video = videoOf(input.tracks);
@@ -65,7 +65,7 @@ test('received bytes match the bytes that ffmpeg wrote', async () => {
   expectNear('totalBytesIn', totalBytesIn, encoder.progress?.bytes ?? 0);
 });
 
-test('viewers are counted while they watch, bytes sent go up, and viewers who left are counted out', async () => {
+test('viewers and sent bytes are counted, and viewers who left are counted out', async () => {
   const before = await server.api.get<Statistics>(apiPath.stats('measured'));
   const viewers = await Promise.all([1, 2, 3].map(() => openSession(server.http('measured', 'llhls.m3u8'))));
   const watching = new AbortController();

@@ -214,7 +214,7 @@ test('captions in the video are declared, pass through and are shown, and surviv
   }
 });
 
-test('files beside the films of a channel are shown with them, round after round', async () => {
+test("subtitle files of a channel's films are shown with them, in each repetition", async () => {
   for (const colour of ['black', 'white']) {
     const source = [
       '-f',

@@ -69,7 +69,7 @@ function madeOf(name: string): Promise<[string, string[]][]> {
   });
 }
 
-test('its profiles are used, its refusal ends the encoder, and its silence costs one stream its time', async () => {
+test('its profiles are used, its refusal ends the encoder, and its silence delays only one stream', async () => {
   start('late');
   await until('the question that is not answered', () => late);
   start('good');

@@ -253,7 +253,7 @@ test('an encode gives the keyframe that a viewer asks for', async () => {
   }
 });
 
-test('viewers are counted while they are there', async () => {
+test('viewers are counted while they watch', async () => {
   const page = await browser.open();
   const connections = async (): Promise<number> => {
     const figures = await server.api.get<{ connections: { webrtc: number } }>('/v1/stats/current/vhosts/default/apps/app/streams/live');

@@ -25,7 +25,7 @@ function blocksOf(place: string, counted: Set<string>): number {
   return inside.reduce((sum, each) => sum + each, file.blocks);
 }
 
-test('packages for production are at most 250 MiB beside Node.js itself', () => {
+test('packages for production are at most 250 MiB without Node.js itself', () => {
   const { packages } = JSON.parse(readFileSync(path.join(ROOT, 'package-lock.json'), 'utf8')) as { packages: Record<string, Entry> };
   // Node.js is on the machine, or comes by the install script of its package, which fetches what no lock file names.
   const names = Object.keys(packages).filter((name) => /^node_modules\/(@[^/]+\/)?[^/]+$/.test(name) && name !== 'node_modules/node');

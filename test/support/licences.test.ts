@@ -45,7 +45,7 @@ test('an unlisted licence and a missing licence are reported with the package', 
   ]);
 });
 
-test('a package that was looked at is looked at again when it declares something else', () => {
+test('an approved package is checked again when it declares another licence', () => {
   const mediabunny = { folder: 'node_modules/mediabunny', name: 'mediabunny', version: '1.0.0' };
   expect(licenceFaults([{ ...mediabunny, licence: 'MPL-2.0' }])).toEqual([]);
   expect(

@@ -21,7 +21,7 @@ function specification(name: string, project = 'e2e'): TestSpecification {
   return { moduleId: `/${name}`, project: { name: project, config: { sequence: { groupOrder: 0 } } } } as unknown as TestSpecification;
 }
 
-test('files that wait for long begin before larger ones, in their order; the others go by their size', async () => {
+test('files of the early list start first, in their order; the others start by size', async () => {
   const [first = '', second = ''] = EARLY;
   const sizes = { 'test/large.test.ts': 9000, 'test/small.test.ts': 10, [second]: 50, [first]: 20 };
   const files = ['test/small.test.ts', second, 'test/large.test.ts', first].map((name) => specification(name));

@@ -29,6 +29,6 @@ test('the console may repeat a listed name, and another room may not', () => {
   expect(problems({ ...server, 'api/b.ts': 'export interface Track {}' }, 'Track')).toHaveLength(1);
 });
 
-test('a listed name that nothing repeats is a problem', () => {
+test('a listed name without a repetition is a problem', () => {
   expect(problems({ 'core/a.ts': 'export interface Track {}' }, 'Track')).toHaveLength(1);
 });

@@ -23,7 +23,7 @@ test('a step may use the time that earlier steps left, and at least its own part
   expect(() => limit.next()).toThrow('there are more steps than parts');
 });
 
-test('a run that took longer than it should says so', () => {
+test('a run that exceeds its time gets a remark', () => {
   expect(timeRemark(940_000, 900_000)).toBe(', took 15:40, more than the 15 minutes it should');
   expect(timeRemark(959_700, 900_000)).toBe(', took 16:00, more than the 15 minutes it should');
   expect(timeRemark(900_000, 900_000)).toBe('');

@@ -97,7 +97,7 @@ test('the main thread loads no view', () => {
   expect(strayed(only({ 'server.ts': "const { VIEWS } = await import('./delivery-views.ts');" }))).toEqual([]);
 });
 
-test('a transcoder process loads nothing that serves', () => {
+test('a transcoder process loads no module of the server', () => {
   expect(
     strayed(
       only({

@@ -83,7 +83,7 @@ function follow(holds = false): Answer {
 
 const post = (vhost: string) => board.post({ type: 'vhost.created', vhost });
 
-test('what happens within 50 ms leaves in one write', async () => {
+test('events within 50 ms leave in one write', async () => {
   const answer = follow();
   await vi.advanceTimersByTimeAsync(0);
   for (let n = 0; n < 30; n += 1) post(`h${n}`);
@@ -139,7 +139,7 @@ test('silence is filled with comments', async () => {
   expect(answer.types).toEqual(['hello']);
 });
 
-test('no write is longer than its bound, however much there is', async () => {
+test('no write exceeds its limit, however many events wait', async () => {
   board = new NoticeBoard({ clock, kept: 2000 });
   feed = new LiveFeed({ board, logger });
   const answer = follow(true);
@@ -192,7 +192,7 @@ test('the end does not wait for followers that read nothing', async () => {
   expect(feed.size).toBe(0);
 });
 
-test('a client that comes after the end is disconnected at once', () => {
+test('a client that connects after the end is disconnected at once', () => {
   void feed.close();
   const answer = follow();
   expect([answer.ended, answer.types, feed.size]).toEqual([true, ['end'], 0]);

@@ -43,7 +43,7 @@ describe('parseH264Sps', () => {
     expect(parseH264Sps(spsOf(AVCC[name]))).toMatchObject(expected);
   });
 
-  it('takes streams without VUI as unordered unless their profile or picture order forbids it', () => {
+  it('assumes reordering for a stream without VUI unless its profile or picture order excludes it', () => {
     expect(parseH264Sps(minimalSps({ profileIdc: 77, pocType: 0 }))).toMatchObject({ maxReorderFrames: null, hasReordering: true });
     expect(parseH264Sps(minimalSps({ profileIdc: 77, pocType: 1 }))).toMatchObject({ picOrderCntType: 1, width: 16, height: 16 });
     expect(parseH264Sps(minimalSps({ profileIdc: 77, pocType: 2 }))).toMatchObject({ picOrderCntType: 2, hasReordering: false });
@@ -120,7 +120,7 @@ describe('access units', () => {
     expect(isH264Keyframe(cursor(sps, pps))).toBe(false);
   });
 
-  it('tells the frames a periodic intra refresh needs', () => {
+  it('counts the frames that a periodic intra refresh needs', () => {
     const seiAt = refresh.findIndex((unit) => (unit[0]! & 0x1f) === 6);
     const accessUnit = [refresh[seiAt]!, refresh[seiAt + 1]!];
     expect(h264RecoveryPoint(cursor(...accessUnit))).toBeGreaterThan(0);

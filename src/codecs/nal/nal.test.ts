@@ -69,7 +69,7 @@ describe('conversion', () => {
     expect(toFourByteLengths(data, 4)).toBe(data);
   });
 
-  it('lets lengths pass that a cursor can follow, and no others', () => {
+  it('accepts exactly the lengths that a cursor can follow', () => {
     const data = bytes('00000002 67aa 00000000 00000001 68');
     expect(withValidLengths(data)).toBe(data);
     expect(() => withValidLengths(bytes('00000009 aa'))).toThrow(/NAL unit of 9 bytes, 1 left/);

@@ -7,7 +7,7 @@ import { isVp9Keyframe, parseVp9Keyframe } from './frame-header.ts';
 import { buildVpcc, parseVpcc, vpCodecString } from './vpcc.ts';
 
 describe('VP9 frames', () => {
-  it('tells keyframes and their size', () => {
+  it('detects keyframes and their size', () => {
     expect(isVp9Keyframe(VPX.vp9Key)).toBe(true);
     expect(isVp9Keyframe(VPX.vp9Delta)).toBe(false);
     expect(parseVp9Keyframe(VPX.vp9Key)).toMatchObject({ profile: 0, bitDepth: 8, width: 642, height: 362 });
@@ -59,7 +59,7 @@ describe('vpcC', () => {
 });
 
 describe('VP8 frames', () => {
-  it('tells keyframes and their size', () => {
+  it('detects keyframes and their size', () => {
     expect(isVp8Keyframe(VPX.vp8Key)).toBe(true);
     expect(isVp8Keyframe(VPX.vp8Delta)).toBe(false);
     expect(isVp8Keyframe(new Uint8Array(0))).toBe(false);

@@ -82,7 +82,7 @@ describe('an init segment', () => {
     expect(record?.body.length).toBe(AVCC.high720.length + (config === 'vpcC' ? 4 : 0));
   });
 
-  it('has version and flags of vpcC once, whether the source has told them or not', () => {
+  it('writes version and flags of vpcC once, with or without them in the source', () => {
     const record = Uint8Array.of(0, 31, 0x82, 2, 2, 2, 0, 0);
     const init = (config: Uint8Array) => buildInitSegment(videoTrack({ codec: VideoCodec.VP9, config }), { timescale: 90_000, trackId: 1 });
     const told = init(Uint8Array.of(1, 0, 0, 0, ...record));
@@ -192,7 +192,7 @@ describe('reading boxes', () => {
     ]);
   });
 
-  it('reads whole or says why not, at every truncation of a real header', () => {
+  it('reads or refuses a real header truncated at any byte', () => {
     const bytes = buildInitSegment(videoTrack(), { timescale: 90_000, trackId: 1 });
     for (let length = 0; length < bytes.length; length++) {
       try {

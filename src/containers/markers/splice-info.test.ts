@@ -80,7 +80,7 @@ describe('parseSplice', () => {
     expect(() => parseSplice(changed)).toThrow('the CRC is wrong');
   });
 
-  it('reads or refuses any bytes behind a right CRC', () => {
+  it('reads or refuses arbitrary bytes with a correct CRC', () => {
     const bytes = fc.uint8Array({ minLength: 11, maxLength: 200 });
     fc.assert(
       fc.property(bytes, fc.constantFrom(5, 6), (rest, command) => {
@@ -141,7 +141,7 @@ describe('retimeSplice', () => {
     expect(Buffer.from(INSERT).equals(section)).toBe(true);
   });
 
-  it('leaves a section that tells no time', () => {
+  it('keeps a section without a time', () => {
     const immediate = INSERT.slice(0, -4);
     immediate[19] = 0xff;
     const section = sealed(immediate);

@@ -34,7 +34,7 @@ function measured(...pieces: readonly Uint8Array[]): number | null {
 }
 
 // The last second lies behind the wrap of 33 bits.
-test.each([0, 2 ** 33 / 90_000 - SECONDS + 1])('a file that begins at %d s has the length of its media', (delay) => {
+test.each([0, 2 ** 33 / 90_000 - SECONDS + 1])('a file that starts at %d s has the length of its media', (delay) => {
   const bytes = file(delay);
   expect(Math.abs((measured(bytes) ?? 0) - LENGTH)).toBeLessThanOrEqual(FRAME);
   // The middle is not needed, and torn packets are nothing.

@@ -164,7 +164,7 @@ describe('TsDemuxer with what ffmpeg muxes', () => {
     expect(cut.units).toEqual(whole.units);
   });
 
-  it('skips garbage between packets and a stream that begins inside a packet', () => {
+  it('skips garbage between packets, and an incomplete first packet', () => {
     const garbage = Uint8Array.from({ length: 500 }, (_, index) => (index * 37) & 0xff);
     const dirty = concat([garbage, SAMPLE.subarray(0, PACKET * 40), garbage, SAMPLE.subarray(PACKET * 40)]);
     const result = demux(pieces(dirty, 1316));
@@ -192,7 +192,7 @@ describe('TsDemuxer with what ffmpeg muxes', () => {
     expect(video.filter(({ discontinuity }) => discontinuity)).toHaveLength(1);
   });
 
-  it('drops packets that come twice, are scrambled or marked as broken', () => {
+  it('drops packets that are repeated, scrambled or marked as broken', () => {
     const packets = packetsOf(SAMPLE);
     expect(demux([concat(packets.flatMap((bytes) => [bytes, bytes]))]).units).toEqual(whole.units);
     const scrambled = packets.map((bytes) => {
@@ -313,7 +313,7 @@ describe('TsDemuxer', () => {
   it.each([
     ['a PID of its own', 0x200],
     ['the PID of a stream', 0x100],
-  ])('goes by the clock on %s between times that lie far apart', (_where, pcrPid) => {
+  ])('uses the clock on %s between distant timestamps', (_where, pcrPid) => {
     const clock = (pid: number, ticks: number): Uint8Array => {
       const bytes = packet(pid, 0, NO_DESCRIPTORS, { start: false, flags: 0x10 });
       bytes[3] = 0x20;
@@ -363,7 +363,7 @@ describe('TsDemuxer', () => {
   const followed = (stream: readonly Uint8Array[], options: TsDemuxerOptions = {}): number[] =>
     demux(stream, options).programs.map(({ programNumber }) => programNumber);
 
-  it('takes the first program or the configured one', () => {
+  it('selects the first program or the configured one', () => {
     const stream = [section(0, 0, pat({ 1: 0x1000, 2: 0x1100 })), section(0x1000, 0, pmt(1, 0x1b)), section(0x1100, 0, pmt(2, 0x24))];
     expect(followed(stream)).toEqual([1]);
     expect(followed(stream, { program: 2 })).toEqual([2]);

@@ -91,7 +91,7 @@ describe('TsMuxer with H.264 and AAC', () => {
     expect(marked).toHaveLength(3);
   });
 
-  it('says the length of audio packets and leaves that of video open', () => {
+  it('writes the length of audio packets and leaves that of video open', () => {
     expect(content.streams[0]!.pes.every(({ declaredLength }) => declaredLength === 0)).toBe(true);
     expect(content.streams[1]!.pes.every(({ declaredLength }) => declaredLength > 0)).toBe(true);
   });
@@ -158,7 +158,7 @@ describe('TsMuxer with other tracks', () => {
     expect(Buffer.from(demuxTs(ts).programDescriptors).toString('latin1')).toContain('CUEI');
   });
 
-  it('carries Opus behind a control header', () => {
+  it('carries Opus with a control header', () => {
     const track: AudioTrack = {
       ...audioOf(H264_AAC),
       id: 5,
@@ -277,7 +277,7 @@ describe('TsMuxer over time', () => {
     expect(probed.streams.map(({ codec_name, tags }) => [codec_name, tags?.['language']])).toEqual(new Array(carried).fill(['aac', 'deu']));
   });
 
-  it('writes nothing of a broken packet', () => {
+  it('writes no bytes of a broken packet', () => {
     const muxer = new TsMuxer(H264_AAC.tracks);
     const output = new TsBuffer();
     const broken = { ...H264_AAC.packets[0]!, track: videoOf(H264_AAC), data: Uint8Array.of(0, 0, 1, 0, 5) };

@@ -56,7 +56,7 @@ test('refusals in a flood are reported by kind, regardless of invented names', (
   expect(posted.at(-1)).toEqual({ type: 'refusal.counted', direction: 'incoming', protocol: 'rtmp', reason: 'no-application', count: 950 });
 });
 
-test('a stop tells the sums that wait', () => {
+test('a stop posts the pending sums', () => {
   for (let n = 0; n < 201; n += 1) board.post(start('s', n));
   board.close();
   expect(posted.at(-1)).toEqual({ type: 'session.summary', ...place, started: 1, ended: 0 });

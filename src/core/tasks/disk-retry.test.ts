@@ -4,7 +4,7 @@ import { DiskRetry, FIRST_PAUSE_MS, MAX_PAUSE_MS } from './disk-retry.ts';
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
-test('an attempt is due after the pause, once there is room, and the pause grows while attempts fail', async () => {
+test('an attempt is due after the pause when the disk has room, and the pause grows with each failure', async () => {
   const clock = new ManualClock();
   const retry = new DiskRetry(clock);
   let looks = 0;

@@ -46,7 +46,7 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const request: TaskRequest = { id: 'x', streamName: 's', trackIds: [], variantNames: [], isConfig: false };
 
-test('a task that the disk does not let go stays', async () => {
+test('a task that the disk fails to remove stays', async () => {
   const task = tasks.register(OWNER, request, 1);
   const released = tasks.release(OWNER, 'x');
   documents.refusal.reject(new Error('no'));

@@ -15,7 +15,7 @@ test('counts stored spans until they are released', () => {
   expect(budget.held).toBe(60);
 });
 
-test('beyond the limit those give back who hold at least an equal part', () => {
+test('beyond the limit asks for memory from holders of at least an equal part', () => {
   const budget = new MemoryBudget(feed, 100);
   const large = budget.store([new Uint8Array(90)]);
   const small = budget.store([new Uint8Array(10)]);

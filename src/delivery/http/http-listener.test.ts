@@ -133,7 +133,7 @@ describe.each(WAYS)('HTTP/1.x listener, answers sent %s', (_way, sender) => {
     expect(listener.counters.faults).toBe(1);
   });
 
-  test('keeps a timer only while there are connections', async () => {
+  test('runs a timer only while there are connections', async () => {
     const started = vi.spyOn(globalThis, 'setInterval');
     const stopped = vi.spyOn(globalThis, 'clearInterval');
     try {
@@ -198,7 +198,7 @@ describe.each(WAYS)('HTTP/1.x listener, answers sent %s', (_way, sender) => {
     expect(() => handler.held[0]!.sink.answer(200, '', 'again', null)).toThrow(TypeError);
   });
 
-  test('a flood behind a waiting request is not read', async () => {
+  test('requests after a waiting request are not read', async () => {
     const client = await open(await listen({ pipelinedBytes: 10_000 }));
     client.send('GET /later HTTP/1.1\r\nHost: a\r\n\r\n');
     await expect.poll(() => handler.held.length).toBe(1);
@@ -273,7 +273,7 @@ describe.each(WAYS)('HTTP/1.x listener, answers sent %s', (_way, sender) => {
     await other.until((text) => text.endsWith('<GET /x>'));
   });
 
-  test('a header that does not come to its end in time is 408', async () => {
+  test('an incomplete header is answered 408 in time', async () => {
     const client = await open(await listen({ headerTime: 1500, lingerTime: 50 }), { allowHalfOpen: true });
     client.send('GET / HTTP/1.1\r\nHo');
     expect(await client.end()).toMatch(/^HTTP\/1\.1 408 /);
@@ -314,7 +314,7 @@ describe.each(WAYS)('HTTP/1.x listener, answers sent %s', (_way, sender) => {
     await expect.poll(() => reasons).toEqual(['nothing was asked']);
   });
 
-  test('a client that does not take its answer is cut off', async () => {
+  test('a client that does not read its answer is cut off', async () => {
     const client = await open(await listen({ sendTime: 100 }));
     client.socket.pause();
     client.send('GET /huge HTTP/1.1\r\nHost: a\r\n\r\n');

@@ -70,7 +70,7 @@ describe('request reader', () => {
     expect(head?.header('x-other')).toBeUndefined();
   });
 
-  test('a head cut into two at any byte reads the same, and a prefix reads as nothing', () => {
+  test('a head cut at any byte is read the same, and an incomplete head is not a request', () => {
     const bytes = Buffer.from(CHROME + CHROME.replace('Connection: keep-alive', 'Connection: close'));
     const whole = read([bytes]);
     expect(whole).toHaveLength(2);

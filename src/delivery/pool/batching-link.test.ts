@@ -39,7 +39,7 @@ describe('a link to a delivery thread', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('says how many messages wait, and how many passed', () => {
+  it('counts waiting and delivered messages', () => {
     const gauge = new QueueGauge({ id: 1, urn: '', type: 'ToThread', threshold: 4096, clock: new ManualClock() });
     const gauged = new BatchingLink({ post: (messages) => posted.push(messages), terminate: async () => {} }, gauge);
     gauged.post([update('a')]);

@@ -7,7 +7,7 @@ const report = (times: number) => ({
   ...{ connections: times, waiting: 3 * times, unkept: 4 * times, held: 6 * times, crowded: times },
 });
 
-test('the latest report of each thread counts, and counters of threads that are gone stay', () => {
+test('sums up the latest report of each thread, and keeps the counters of dead threads', () => {
   const figures = new HttpFigures();
   figures.set(1, report(1));
   figures.set(1, report(2));

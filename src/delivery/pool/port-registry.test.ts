@@ -85,7 +85,7 @@ describe('port book', () => {
       threads = [];
     });
 
-    test('the first thread takes it over, the others open the port', async () => {
+    test('the first thread takes its socket over, the others open the port', async () => {
       const { id, opened } = registry.open({ host: '127.0.0.1', port: 0, tls: false }, held);
       expect(await opened).toBe(8080);
       threads = [1];

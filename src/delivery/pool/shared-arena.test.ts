@@ -33,7 +33,7 @@ function text(table: BlockTable, spans: readonly Span[]): string {
 }
 
 describe('shared arena', () => {
-  test('chunks lie back to back in one span, or in more when a block ends', () => {
+  test('chunks are stored back to back in one span, or in several when a block ends', () => {
     const { arena, table } = arenaWith([1]);
     const writer = arena.writer(0);
     const small = writer.store([Buffer.from('abc'), Buffer.alloc(0), Buffer.from('def')]);
@@ -56,7 +56,7 @@ describe('shared arena', () => {
     expect(arena.usage.used).toBe(64 * KIB + 1024 * KIB);
   });
 
-  test('a block is used again when all is released and every thread has said so', () => {
+  test('a block is reused when all is released and every thread has confirmed', () => {
     const { arena, flush, table } = arenaWith([1, 2]);
     const writer = arena.writer(0);
     const first = writer.store([Buffer.alloc(64 * KIB, 'a')]);
@@ -107,7 +107,7 @@ describe('shared arena', () => {
     expect(() => writer.store([Buffer.alloc(1)])).toThrow(TypeError);
   });
 
-  test('a thread that is gone is not waited for', () => {
+  test('a dead thread does not delay the reuse of a block', () => {
     const { arena, flush, table } = arenaWith([1, 2]);
     const writer = arena.writer(0);
     const spans = writer.store([Buffer.alloc(64 * KIB)]);

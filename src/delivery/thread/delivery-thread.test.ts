@@ -55,7 +55,7 @@ function listen(listener: number, tls = false): ToThread {
   return { type: 'listen', listener, request: { host: '127.0.0.1', port: 0, tls }, first: true };
 }
 
-it('answers all who wait for a stream when its view fails on one of them', async () => {
+it('answers all requests waiting for a stream when its view fails on one of them', async () => {
   const { thread, told } = start(() => ({
     handle: (exchange) => {
       if (exchange.query === 'bad') throw new TypeError('made up');
@@ -216,7 +216,7 @@ function asked(): { hosts: ToThread; checksOf: ChecksOf; urls: string[]; answer:
   return { hosts, checksOf: () => [check], urls, answer: resolve };
 }
 
-it('holds who begins to watch until it is decided, and looks for no stream before', async () => {
+it('holds a new viewer until its verdict, and looks for no stream before', async () => {
   const { hosts, checksOf, urls, answer } = asked();
   const view = {
     handle: (exchange: DeliveryExchange) => {

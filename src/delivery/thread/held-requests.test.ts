@@ -122,7 +122,7 @@ describe.skipIf(loadAddon().addon === null)('requests for an answer that JavaScr
     expect(all.heldFor).toEqual([0]);
   });
 
-  test('are answered by JavaScript if it is none for all', async () => {
+  test('are answered by JavaScript when there is no common answer', async () => {
     const { all, leader, others } = await start(3);
     all.update('');
     for (const { socket } of [leader, ...others]) expect(await socket.text()).toBe('404 ');

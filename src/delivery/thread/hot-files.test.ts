@@ -124,7 +124,7 @@ describe.skipIf(addon === null)('files that several viewers ask for', () => {
     expect(hot.image(forgotten, [bytesOf('a')], SIZE)).toBeNull();
   });
 
-  test('a closed image sends its head alone: the rest goes the way of Node.js', async () => {
+  test('a closed image sends its head only, and Node.js sends the rest', async () => {
     const hot = open();
     const file = fileOf();
     const image = [0, 0].map(() => hot.image(file, [bytesOf('a')], SIZE))[1]!;

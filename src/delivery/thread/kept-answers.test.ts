@@ -128,7 +128,7 @@ describe.skipIf(loadAddon().addon === null)('answers that are kept', () => {
     expect(started.asked().length - asked).toBeLessThanOrEqual(2);
   });
 
-  test('are cut off for a client that does not take them', async () => {
+  test('are cut off for a client that does not read', async () => {
     const started = await start(200);
     const client = started.open();
     await warm(started, client, 'large');

@@ -34,7 +34,7 @@ describe('TailoredGzip', () => {
     expect(many).toBeLessThan(one + PIECES.length * 6);
   });
 
-  it('works for any text and any tail, or says that it does not', () => {
+  it('works for arbitrary texts and tails, or refuses them', () => {
     let made = 0;
     fc.assert(
       fc.property(

@@ -224,7 +224,7 @@ describe('sessions of a thread', () => {
     const seen = (remoteAddress: string, player = 'vlc', place = HERE): ReturnType<typeof sessions.count> =>
       sessions.count(place, `${remoteAddress} ${player}`, 1000, remoteAddress);
 
-    test('an address with one player is one viewer while requests come', () => {
+    test('an address with one player is one viewer while it sends requests', () => {
       for (now = 0; now < 5000; now += 900) {
         seen('10.0.0.1');
         sessions.sweep();

@@ -31,7 +31,7 @@ describe('the certificate and its chain', () => {
     expect(certificateOf({ certPath: cert, keyPath: key, chainCertPath: intermediate + root }, WITH_CHAIN).cert).toBe(both + root);
   });
 
-  test('may have text around them, Windows line ends, and none at the end', () => {
+  test('may have text around them, Windows line endings, and no final line ending', () => {
     const texts = {
       certPath: `subject=x\r\n${cert.trimEnd().replaceAll('\n', '\r\n')}`,
       keyPath: key,
@@ -40,7 +40,7 @@ describe('the certificate and its chain', () => {
     expect(certificateOf(texts, WITH_CHAIN).cert).toBe(cert + intermediate);
   });
 
-  test('tell how long they are valid', () => {
+  test('have an end of validity', () => {
     expect(certificateOf({ certPath: cert, keyPath: key }, PATHS).validTo.toISOString()).toBe('2049-12-31T23:59:59.000Z');
   });
 });

@@ -74,7 +74,7 @@ test('an unreachable server fails its alerts', async () => {
   await until('1 failed', () => sender.figures.failed === 1, OFTEN);
 });
 
-test('while it hangs 256 wait, and the oldest give way to newer ones', async () => {
+test('while the server hangs 256 alerts wait, and newer alerts replace the oldest', async () => {
   receiver.answer = () => undefined;
   make();
   for (let n = 0; n < MAX_WAITING + 11; n += 1) sender.push(alert(n));

@@ -139,7 +139,7 @@ describe.each([
     await wake();
   });
 
-  it('leaves a paused socket to who has paused it, and a destroyed one alone', async () => {
+  it('reads neither a paused nor a destroyed socket', async () => {
     await sockets.listen();
     sockets.rest = Rest.LONG;
     const [paused, destroyed] = [await sockets.connect(), await sockets.connect()];
@@ -159,7 +159,7 @@ describe.each([
     await expect.poll(() => paused.bytes().toString()).toBe('first second');
   });
 
-  it('does not rest behind a large read, for more of it waits', async () => {
+  it('does not rest after a large read, because more data waits', async () => {
     await sockets.listen();
     sockets.rest = Rest.LONG;
     const { client, socket, reads } = await sockets.connect();

@@ -136,7 +136,7 @@ describe.each([
     },
   );
 
-  it.skipIf(addon === null)('sees ends and resets in the sweep, and reads who is left as it comes', async () => {
+  it.skipIf(addon === null)('detects ends and resets in the sweep, and reads the remaining sockets immediately', async () => {
     const all = await connected(5);
     const told = all.map(({ socket }) => socketEvents(socket));
     all[0]!.client.end('bye');

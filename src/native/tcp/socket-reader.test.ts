@@ -118,7 +118,7 @@ describe.each([
     await expect.poll(() => other.bytes().toString()).toBe('other');
   });
 
-  it('reads TLS in the way of Node.js, on the socket that was accepted', async () => {
+  it('leaves TLS to Node.js, on the accepted socket', async () => {
     const tlsServer = tls.createServer(selfSigned('localhost')).listen(0, '127.0.0.1');
     sockets.server = tlsServer;
     await once(tlsServer, 'listening');

@@ -40,6 +40,6 @@ it('a file outside of the allowed roots is refused with any root path', async ()
   await expect(filePathOf('file:///etc/passwd', {}, allowed)).rejects.toThrow('AllowedRoots');
 });
 
-it('without any root nothing is read', async () => {
+it('no file is read without a root path', async () => {
   await expect(filePathOf('file:///etc/passwd', {}, anything)).rejects.toThrow('RootPath');
 });

@@ -132,7 +132,7 @@ it('sends nothing after its end, even when closed twice or during a pause', asyn
   expect([sink.packets.length, closes(), sink.reason]).toEqual([before, 1, null]);
 });
 
-it('tells why it ended', async () => {
+it('passes on the reason of its end', async () => {
   const file = new FakeFile(10);
   file.rewind = () => {
     throw new Error('the disk is gone');

@@ -39,13 +39,13 @@ async function start(enable = true) {
 test.each([
   [true, ['llhls', 'hlsv3']],
   [false, ['hlsv3']],
-])('with Modules/LLHLS/Enable %s there are the publishers %j', async (enable, kinds) => {
+])('with Modules/LLHLS/Enable %s starts the publishers %j', async (enable, kinds) => {
   const service = await start(enable);
   onTestFinished(() => service.finish?.());
   expect(service.publishers?.map(({ kind }) => kind)).toEqual(kinds);
 });
 
-test('dumps of the last run are settled when the server runs: a start that fails changes nothing', async () => {
+test('settles dumps of the last run after the server runs, and not in a start that fails', async () => {
   const infoPath = path.join(stateFolder, 'info.xml');
   await new OpenDumps(stateFolder, new RecordingLogger()).add('dump', infoPath);
   writeFileSync(infoPath, statusElement(DumpStatus.RUNNING));

@@ -60,7 +60,7 @@ function send(url: string): { stop: () => void } {
   return { stop };
 }
 
-it('takes what ffmpeg sends over UDP', async () => {
+it('receives a stream of ffmpeg over UDP', async () => {
   const gate = new FakeIngestGate();
   const { port } = await listen(gate);
   send(`udp://127.0.0.1:${port}?pkt_size=1316`);

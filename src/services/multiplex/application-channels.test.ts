@@ -38,7 +38,7 @@ describe('the files of multiplex channels', () => {
     expect(before.state).toBe('Stopped');
   });
 
-  it('count once where several define one channel', async () => {
+  it('are used once when several define one channel', async () => {
     const { app, of, folder, logger } = await setUp();
     for (const [file, stream] of Object.entries({ a: 'one', b: 'two' })) {
       writeFileSync(join(folder, 'app', `${file}.mux`), formatMuxFile(ladder('ch', stream)));

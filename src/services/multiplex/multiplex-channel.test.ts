@@ -172,7 +172,7 @@ describe('multiplex channels', () => {
     ]);
   });
 
-  it('put sources that began at different times on one timeline by the wall clock', async () => {
+  it('align sources that started at different times by the wall clock', async () => {
     const { app, of, clock, encoder, stream } = await setUp();
     const one = encoder('one');
     await one.run(17);
@@ -238,7 +238,7 @@ describe('multiplex channels', () => {
     expect(named(stream('app/ch'))).toEqual(['0 one_video']);
   });
 
-  it('keep their viewers without any source where the application outlives them', async () => {
+  it('keep their viewers without any source when the application has KeepStreamMs', async () => {
     const { app, of, channel, encoder, stream } = await setUp({ more: { sourceLoss: { keepStreamMs: 60_000 } } });
     const one = encoder('one');
     await one.run(1);

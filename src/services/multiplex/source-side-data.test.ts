@@ -62,7 +62,7 @@ it('brings the events of the first source in the time of the channel, once, and 
   expect(events()).toHaveLength(2);
 });
 
-it('takes the next source when the first has gone, ends its breaks, and takes the first again when it is back', async () => {
+it('switches to the next source when the first ends, ends its breaks, and switches back when it returns', async () => {
   const { app, of, one, two, encoder, cues, events } = await onAir();
   inject(app, 'two', EventFormat.CUE, buildCue({ type: 'out', duration: 60_000, elapsed: 0 }));
   inject(app, 'one', EventFormat.CUE, buildCue({ type: 'in', duration: 0, elapsed: 0 }));

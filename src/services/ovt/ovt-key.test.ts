@@ -73,7 +73,7 @@ test('an edge without the key or with a wrong key is refused with the reason, be
   expect(told).toContain('an OVT edge was refused: its key is another one');
 });
 
-test('an edge with a key plays from origins that ask for none', async () => {
+test('an edge with a key plays from an origin without one', async () => {
   const { port } = await origin();
   expect((await pull(port, KEY)).tracks).toHaveLength(1);
 });

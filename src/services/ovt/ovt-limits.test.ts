@@ -53,7 +53,7 @@ describe('limits', () => {
     });
   });
 
-  test('a connection that asks for nothing is closed', async () => {
+  test('a connection without a request is closed', async () => {
     await listen();
     serve();
     const idle = new RawEdge();

@@ -145,7 +145,7 @@ function byTrack(stream: FakeIngestStream, type: string) {
 }
 
 describe('RTMP', () => {
-  test('brings every packet with its times, which begin at 0 with the first frame', async () => {
+  test('sends every packet with its times, which start at 0 with the first frame', async () => {
     const { gate, url } = await provider();
     const attempt = new Attempt({ url });
     await attempt.opened.promise;
@@ -196,7 +196,7 @@ describe('RTMP', () => {
     expect(Buffer.from(stream.events[0]?.data ?? []).toString('latin1')).toContain('text\0hello!\0');
   });
 
-  test('tells new parameters before the packets that need them', async () => {
+  test('sends new parameters before the packets that need them', async () => {
     const { heard, url } = await scripted(accept);
     const attempt = new Attempt({ url }, [VIDEO]);
     await attempt.opened.promise;
@@ -272,12 +272,12 @@ describe('a receiver that', () => {
     expect(failure).toMatchObject({ code: 'timeout', message: 'the receiver took no stream within 100 ms' });
   });
 
-  test('speaks another language', async () => {
+  test('speaks another protocol', async () => {
     const port = await listen((socket) => socket.write('HTTP/1.1 400 Bad Request\r\n\r\n'));
     expect(await new Attempt({ url: `rtmp://127.0.0.1:${port}/live` }).failed.promise).toMatchObject({ code: 'protocol' });
   });
 
-  test('begins messages and finishes none', async () => {
+  test('starts messages and finishes none', async () => {
     // A video message of 60000 bytes is announced, and 128 of them come.
     const unfinished = Buffer.concat([Buffer.from([4, 0, 0, 0, 0, 0xea, 0x60, MessageType.VIDEO, 1, 0, 0, 0]), Buffer.alloc(128)]);
     const { url } = await scripted(accept, (socket) => {

@@ -145,7 +145,7 @@ test('tasks and their totals survive a restart; stopped tasks are removed', asyn
   ]);
 });
 
-test('an id is taken once for each application, also by two who ask at the same time', async () => {
+test('an id is accepted once per application, even in two simultaneous requests', async () => {
   const [first, second] = await Promise.allSettled([publisher.startPush(OWNER, wish('id')), publisher.startPush(OWNER, wish('id'))]);
   expect([first.status, second.status]).toEqual(['fulfilled', 'rejected']);
   await expect(publisher.startPush(OWNER, wish('id'))).rejects.toMatchObject({ code: 'duplicate' });
@@ -176,7 +176,7 @@ test('a document that describes no task is set aside', async () => {
   expect(readdirSync(join(folder, 'pushes')).some((name) => name.startsWith('bad.json.broken-'))).toBe(true);
 });
 
-test('tasks of a deleted application are gone for good, others stay', async () => {
+test('tasks of a deleted application are removed, also on disk, and others stay', async () => {
   await publisher.startPush(OWNER, wish('a'));
   await publisher.startPush({ ...OWNER, app: 'other' }, wish('b'));
   publisher.forgetApplication('default', 'app');

@@ -154,7 +154,7 @@ describe('a push task', () => {
     expect(push.totals.bytes).toBe(300);
   });
 
-  test('waits for a receiver that has no room, loses up to the next keyframe when that takes too long, and counts it', () => {
+  test('waits for a slow receiver, then drops up to the next keyframe, and counts the drops', () => {
     const { push, receiver } = running();
     push.push(frame(0, true));
     receiver.room = false;

@@ -43,7 +43,7 @@ describe('a recording', () => {
   it.each([
     ['discontinuity', false],
     ['continuity', true],
-  ] as const)('split by interval (%s) loses nothing between the files', async (segmentationRule, goesOn) => {
+  ] as const)('split by interval (%s) loses no frame between the files', async (segmentationRule, goesOn) => {
     await bench.record('s', { interval: 2000, segmentationRule });
     const { attached } = bench.stream(sample.tracks);
     bench.send(attached, sample.packets);
@@ -68,7 +68,7 @@ describe('a recording', () => {
     expect([...info.matchAll(/<lastSequence>(\w+)</g)].map(([, last]) => last)).toEqual(['false', 'false', 'true']);
   });
 
-  it.each(['mp4', 'ts'])('that is split into %s is listed at the times of its frames, however late they come', async (extension) => {
+  it.each(['mp4', 'ts'])('that is split into %s is listed at the times of its frames, even when they arrive late', async (extension) => {
     await bench.record('s', { filePath: `/\${Id}-\${Sequence}.${extension}`, interval: 2000 });
     const { attached, stream } = bench.stream(sample.tracks);
     stream.startedAt = bench.clock.now() - 60_000;
@@ -151,7 +151,7 @@ describe('a recording', () => {
     expect([attached.urgency, stream.comings]).toEqual([Urgency.BATCHED, 0]);
   });
 
-  it('takes only the tracks that were asked for', async () => {
+  it('contains only the requested tracks', async () => {
     await bench.record('v', { variantNames: ['video'] });
     await bench.record('n', { trackIds: [1], filePath: '/n.ts' });
     const { attached } = bench.stream(sample.tracks);

@@ -38,7 +38,7 @@ describe('FileSink', () => {
     expect(sink.bytes).toBe(Buffer.concat(expected).length);
   });
 
-  it('copies the first buffer of a call, which its maker writes again, and keeps the others', async () => {
+  it('copies the first buffer of a call, which the caller reuses, and keeps the others', async () => {
     const { sink } = make('reused');
     const header = Buffer.from('head');
     sink.write([header, Buffer.from('body')]);
@@ -47,7 +47,7 @@ describe('FileSink', () => {
     expect(readFileSync(sink.path, 'utf8')).toBe('headbody');
   });
 
-  it('says that it is full until the disk has caught up', async () => {
+  it('is full until the disk has caught up', async () => {
     const gate = Promise.withResolvers<void>();
     const { sink } = make('full', { limit: 10, prepare: () => gate.promise });
     sink.write([Buffer.alloc(9)]);

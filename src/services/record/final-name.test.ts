@@ -68,7 +68,7 @@ describe('giveName', () => {
     expect(await giveName(make('one'), join(folder, 'x.ts'), anywhere)).toBe(join(folder, 'x_1.ts'));
   });
 
-  it.each(['EPERM', 'ENOTSUP', 'ENOSYS', 'EMLINK'])('replaces nothing without hard links either (%s)', async (code) => {
+  it.each(['EPERM', 'ENOTSUP', 'ENOSYS', 'EMLINK'])('replaces no file without hard links (%s)', async (code) => {
     withoutLinks(code);
     const target = join(folder, 'x.ts');
     const paths = await Promise.all(['one', 'two', 'three'].map((name) => giveName(make(name), target, anywhere)));
@@ -76,7 +76,7 @@ describe('giveName', () => {
     expect(readdirSync(folder).sort()).toEqual(['x.ts', 'x_1.ts', 'x_2.ts']);
   });
 
-  it('leaves no empty file behind when the move fails', async () => {
+  it('removes its empty file when the move fails', async () => {
     withoutLinks('EPERM');
     mkdirSync(join(folder, 'out'));
     await expect(giveName(join(folder, 'missing'), join(folder, 'out/x.ts'), anywhere)).rejects.toMatchObject({ code: 'ENOENT' });

@@ -141,7 +141,7 @@ describe('a recording in MP4', () => {
     expect(finished.durationMs).toBeCloseTo(Number(duration) * 1000, -1);
   });
 
-  it('that begins at a later keyframe begins at 0 with audio and video together', async () => {
+  it('that starts at a later keyframe starts at 0 with audio and video aligned', async () => {
     const from = sample.packets.findIndex(({ track, keyframe, pts }) => track.type === 'video' && keyframe && pts > 100_000);
     const { path } = record('later.mp4', { from });
     await finaliseMp4(path);

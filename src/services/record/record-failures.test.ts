@@ -10,11 +10,11 @@ import { RecordTask } from './record-task.ts';
 const sample = encodeSample();
 const bench = new RecordingBench();
 
-describe('a recording that cannot go on', () => {
+describe('a recording that cannot continue', () => {
   it.each([
     [{ variantNames: ['nope'] }, /no track has the ids or names/],
     [{ trackIds: [77] }, /no track has the ids or names/],
-  ])('says so when no track fits: %j', async (more, reason) => {
+  ])('reports that no track fits: %j', async (more, reason) => {
     bench.stream(sample.tracks);
     expect(await bench.record('e', more)).toMatchObject({ state: 'error', reason: expect.stringMatching(reason) });
     expect(bench.tasks()).toHaveLength(1);
@@ -32,7 +32,7 @@ describe('a recording that cannot go on', () => {
     expect(bench.streams('e_0.mp4').map(({ type }) => type)).toEqual(['video']);
   });
 
-  it('is logged by the place where the file will be, not as the API shows it', async () => {
+  it('is logged with the path of the file, not with that of the API', async () => {
     const { attached } = bench.stream(sample.tracks);
     await bench.record('e');
     bench.send(attached, sample.packets.slice(0, 20));
@@ -101,8 +101,8 @@ describe('a recording whose name found no room', () => {
   });
 });
 
-describe('a bug in one recording', () => {
-  it('at the end of its stream costs no other its file', async () => {
+describe('an internal fault in one recording', () => {
+  it('at the end of its stream does not affect the files of other recordings', async () => {
     for (const id of ['bad', 'good']) await bench.record(id);
     const { attached } = bench.stream(sample.tracks);
     bench.send(attached, sample.packets);

@@ -110,13 +110,13 @@ it('keeps the note of a file as long as its folder is not there', async () => {
   expect(readdirSync(volume)).toEqual(['file.ts']);
 });
 
-it('forgets a file that is gone', async () => {
+it('forgets a file that no longer exists', async () => {
   const { journal } = await start();
   await journal.open('k', noteOf());
   expect(await recover()).toEqual([]);
 });
 
-it('leaves the file of a recording that is ending to the next start when its folder went away', async () => {
+it('leaves a finished file to the next start when its folder has disappeared', async () => {
   const { journal } = await start();
   const note = noteOf({ temporary: join(root, 'volume/tmp_x') });
   await journal.open('k', note);

@@ -8,7 +8,7 @@ function map(more: string): string {
   return `<RecordInfo>\n<Record>${NAME}${more}</Record>\n</RecordInfo>`;
 }
 
-test('an entry says all that a request can', () => {
+test('an entry supports all members of a request', () => {
   const paths = '<FilePath>/${Stream}.mp4</FilePath><InfoPath>/i.xml</InfoPath>';
   const rest = '<SegmentSchedule>0 */10 *</SegmentSchedule><SegmentRule>continuity</SegmentRule><Metadata>m</Metadata>';
   const entries = parseRecordMap(map(`<VariantNames>a, b</VariantNames>${paths}${rest}`), 'map.xml');

@@ -35,7 +35,7 @@ describe('names of recordings', () => {
     expect(bench.tasks()[0]).toMatchObject({ state: 'ready', outputFilePath: '/x_1.mp4' });
   });
 
-  it('tell no end before it is known', async () => {
+  it('have no end time before it is known', async () => {
     const filePath = '/${Stream}_${EndTime:YYYYMMDD}.mp4';
     bench.settings = { rootPath: bench.root };
     const { attached } = bench.stream(sample.tracks);

@@ -60,7 +60,7 @@ describe('a daily schedule', () => {
     '1.5 * *',
     'a * *',
     '1,, * *',
-  ])('%j is none', (text) => {
+  ])('%j is refused', (text) => {
     expect(DailySchedule.parse(text)).toBeNull();
   });
 

@@ -169,7 +169,7 @@ const ABUSES: { name: string; bytes: () => Buffer; timeouts?: Partial<RtmpTimeou
 ];
 
 describe('one abusive peer', () => {
-  test.each(ABUSES)('that $name is closed, and the log says why', async ({ bytes, timeouts = {}, code, detail }) => {
+  test.each(ABUSES)('that $name is disconnected, and the log has the reason', async ({ bytes, timeouts = {}, code, detail }) => {
     const { port, logger, provider } = await start({ timeouts });
     const { socket, closed } = rawSocket(port);
     socket.write(bytes());
@@ -274,7 +274,7 @@ describe('one abusive peer', () => {
     expect((await gate.stream()).closeReason).toEqual({ code: 'timeout', detail: 'no media for 1500 ms' });
   });
 
-  test('that begins messages and does not finish them is closed when these are too many a second', async () => {
+  test('that leaves too many messages a second unfinished is disconnected', async () => {
     const { port, logger, provider } = await start();
     const publisher = await RtmpPublisher.publish(port);
     publisher.setChunkSize(1);

@@ -53,7 +53,7 @@ describe('media', () => {
     expect((await logger.line('RTMP stream started')).fields).toMatchObject({ app: 'app', stream: 'stream', tracks: ['0:H264', '1:AAC'] });
   });
 
-  test('starts without the tracks that let wait too long, and adds them when they come', async () => {
+  test('starts without tracks that are late, and adds them when they arrive', async () => {
     const { publisher, stream } = await publishing({ timeouts: { trackWait: 50 } });
     publisher.metadata(BOTH);
     publisher.video(0, AVC_CONFIG);
@@ -103,7 +103,7 @@ describe('media', () => {
     expect(stream.packets.map((packet) => packet.dts - 2 ** 32)).toEqual([-16, 5, 24, -5]);
   });
 
-  test('Enhanced RTMP that is off is not offered, and left out with a word about it', async () => {
+  test('Enhanced RTMP that is off is not offered, and its tracks are left out with a log line', async () => {
     const { publisher, stream, logger, port } = await publishing({ enhanced: false });
     const fourCc = (text: string) => Buffer.from(text, 'latin1').toString('hex');
     publisher.video(0, `90${fourCc('avc1')}0142001f`);

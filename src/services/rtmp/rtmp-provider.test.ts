@@ -140,7 +140,7 @@ describe('addressing', () => {
     });
   });
 
-  test('the name of FCPublish serves when publish has none', async () => {
+  test('the name of FCPublish is used when publish has none', async () => {
     const { gate, port } = await start();
     const publisher = await RtmpPublisher.open(port);
     cleanUp(() => publisher.close());
@@ -159,7 +159,7 @@ describe('addressing', () => {
     return informationOf(await publisher.command('onStatus'));
   }
 
-  test('no name at all is rejected with a status that says so, and so is the line', async () => {
+  test('a missing stream name is rejected with a status, and logged', async () => {
     const { port, logger } = await start();
     expect(await refusalOf(port, 'rtmp://media.example/app', '')).toEqual({
       level: 'error',
@@ -236,7 +236,7 @@ describe('the end', () => {
     expect(logger.matching('RTMP connection closed')).toHaveLength(0);
   });
 
-  test('FCUnpublish of another name and deleteStream of another stream do nothing', async () => {
+  test('FCUnpublish of another name and deleteStream of another stream have no effect', async () => {
     const { publisher, stream } = await publishing();
     publisher.call('FCUnpublish', 6, null, 'other');
     publisher.call('deleteStream', 7, null, 2);

@@ -76,7 +76,7 @@ describe('a stream without viewers', () => {
     }
   });
 
-  test('is read as it comes when its publisher wants acknowledgements often', async () => {
+  test('is read immediately when its publisher asks for frequent acknowledgements', async () => {
     const { sweep } = holdSweeps();
     const { publisher, stream, frames } = await unwatched();
     publisher.send(controlMessage(MessageType.WINDOW_ACK_SIZE, 100_000));

@@ -296,7 +296,7 @@ describe('a camera whose sources restart in mid-session', () => {
     expect(skew(camera)).toBeCloseTo(0, 1);
   });
 
-  it('counts parameters that cannot be read, also when the wait for the others ends', () => {
+  it('counts unreadable parameters, also when the wait for the other sources ends', () => {
     const sink = new RecordingSink();
     sink.setTracks = () => {
       throw new ProtocolError('AVCC', 'made up');

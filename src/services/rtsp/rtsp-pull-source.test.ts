@@ -65,7 +65,7 @@ describe('RtspPullSource', () => {
     await expect(open(loop.url('/x'))).rejects.toThrow(/more than 5 times/);
   });
 
-  it('does not tell another host the password', async () => {
+  it('does not send the password to another host', async () => {
     const target = await serve();
     const first = await serve({ statuses: { DESCRIBE: '301 Moved' }, location: target.url('/cam').replace('127.0.0.1', 'localhost') });
     await open(first.url('/old').replace('://', '://user:secret@'));
@@ -118,7 +118,7 @@ describe('RtspPullSource', () => {
     await expect(open(server.url('/cam'))).rejects.toThrow(/ended the session as soon as it played/);
   });
 
-  it('ends when the server resets the connection, sends TEARDOWN or REDIRECT, or says goodbye', async () => {
+  it('ends when the server resets the connection, or sends TEARDOWN, REDIRECT or a BYE', async () => {
     const reset = await serve();
     const first = await open(reset.url('/cam'));
     reset.reset();
@@ -140,7 +140,7 @@ describe('RtspPullSource', () => {
     expect(third.reason?.detail).toContain('goodbye');
   });
 
-  it('reads nothing while it is paused, and loses nothing', async () => {
+  it('reads nothing while it is paused, without loss', async () => {
     const server = await serve();
     const sink = await open(server.url('/cam'));
     const [session] = sessions;
@@ -204,7 +204,7 @@ describe('RtspPullSource', () => {
     for (const { pts } of sink.packets) expect(Math.abs(pts)).toBeLessThan(1);
   });
 
-  it('takes payloads that cannot be read for silence', async () => {
+  it('treats unreadable payloads as silence', async () => {
     const server = await serve();
     const sink = await open(server.url('/cam'));
     server.sendUnreadable(0);

@@ -53,7 +53,7 @@ describe('files', () => {
     expect(parseScheduleFile(FULL, 'tv', 'tv.sch')).toEqual(PARSED);
   });
 
-  test('need next to nothing', () => {
+  test('may be empty', () => {
     expect(parseScheduleFile('<Schedule/>', 'tv', 'tv.sch')).toEqual(definitionFromJson(STREAM));
   });
 

@@ -115,7 +115,7 @@ describe('failing items', () => {
     expect(others).toEqual(['b 310-330', 'a 330-340', 'b 340-']);
   });
 
-  test('an item of the fallback program that fails gives way to its next one', async () => {
+  test('in the fallback program are followed by its next item', async () => {
     const station = new FakeStation({ c: 5 });
     await station.start(schedule([], ['missing', 'c']));
     await station.until(12);
@@ -123,7 +123,7 @@ describe('failing items', () => {
     expect(station.holes(1000)).toEqual([]);
   });
 
-  test('a fallback item that is short, or never ends, does not keep the real one away', async () => {
+  test('a fallback item that is short, or never ends, does not delay the scheduled item', async () => {
     for (const fallback of [{ url: 'c', duration: 1000 }, '@cam']) {
       const station = new FakeStation(FILES);
       await station.start(schedule([{ items: [{ url: 'late', duration: 60_000 }] }], [fallback]));

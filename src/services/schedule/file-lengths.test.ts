@@ -76,7 +76,7 @@ test('an unreadable length is measured again with growing delays while the file 
   expect(lengths.of(film)).toBeNull();
 });
 
-test('a place that is refused, and a live stream, have no length', async () => {
+test('a refused path and a live stream have no length', async () => {
   expect(await lengths.look({ url: 'file://../film.mp4' })).toBeNull();
   expect(await lengths.look({ url: 'stream://default/app/a' })).toBeNull();
   expect(measured).toEqual([]);

@@ -77,7 +77,7 @@ describe('the position of a moment', () => {
     expect([at(cut, 0), at(cut, 4000), at(cut, 12_000)]).toEqual(['0/0@0+4000', '0/1@4000+8000', '0/0@12000+4000']);
   });
 
-  test('a live item without duration has no end, and its program repeats nothing', () => {
+  test('a live item without a duration has no end, and its program does not repeat', () => {
     const live = timeline({ items: ['file://ten.mp4', 'stream://default/app/a'] });
     expect(at(live, 100 * HOUR)).toBe('0/1@10000+Infinity');
     expect(live.endOf(live.at(START + HOUR))).toBe(Number.POSITIVE_INFINITY);

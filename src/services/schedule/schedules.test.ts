@@ -37,7 +37,7 @@ test('ticks ten times a second while a channel is defined, and once a second oth
   expect([ticksOf(3000), vi.getTimerCount()]).toEqual([0, 0]);
 });
 
-test('leaves an application that is gone within a second, at either pace', async () => {
+test('closes a removed application within a second, at either interval', async () => {
   for (const hasDefinitions of [true, false]) {
     const application = { vhost: 'default', name: 'app' } as Application;
     const close = vi.fn(() => Promise.resolve());

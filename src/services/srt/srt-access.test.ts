@@ -103,7 +103,7 @@ describe('encoders', () => {
     await until('the end of the stay', () => stay.closes === 1, DEADLINE);
   });
 
-  test('show a key by their stream id, beside the URL', async () => {
+  test('pass the key of their stream id separately from the URL', async () => {
     const access = new FakeGatekeeper(() => new FakeLease());
     const { gate, port } = await provide(access);
     await call(port, '#!::h=default,r=app/live,m=publish,s=the-key-of-the-studio');

@@ -144,7 +144,7 @@ describe('data of encoders', () => {
     expect(provider.connections).toBe(1);
   });
 
-  test('names the program it wants, which must be a number', async () => {
+  test('selects the requested program, which must be a number', async () => {
     const { gate, port } = await listen({ timeouts: { firstTrack: 300 } });
     for (const program of ['0', 'two', '65536', '-1', '']) {
       await expect(call(port, `default/app/live?program=${program}`)).rejects.toMatchObject({ code: RejectionCode.BAD_REQUEST });
@@ -320,7 +320,7 @@ describe('the end', () => {
     await listen({ ports: [port] });
   });
 
-  test('a port that is taken is an error', async () => {
+  test('an occupied port rejects', async () => {
     const { port } = await listen();
     await expect(listen({ ports: [port] })).rejects.toThrow(/EADDRINUSE/);
   });

@@ -286,7 +286,7 @@ test('a viewer that does not keep up loses whole groups of frames, and that is c
   expect(viewer?.send(numbered(101))).toBe(1316);
 });
 
-test('a stream with nothing that can be carried has no playlist', () => {
+test('a stream without supported tracks has no playlist', () => {
   const publisher = new SrtPublisher({ logger: new RecordingLogger(), clock: systemClock });
   expect(publisher.defaultPlaylist([videoTrack({ codec: 'AV1' })])).toBeNull();
   expect(publisher.defaultPlaylist(TRACKS)).toMatchObject({ name: 'srt_default', fileName: 'playlist' });

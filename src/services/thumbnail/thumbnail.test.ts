@@ -44,7 +44,7 @@ describe('thumbnails', () => {
     expect(delivery.feed.request.crossDomains).toEqual({ urls: ['*'], headers: [] });
   });
 
-  it('take memory for one image of each kind', () => {
+  it('hold one image of each kind in memory', () => {
     const { delivery, stream } = setUp();
     for (let index = 0; index < 100; index += 1) stream.onPacket(image(JPEG, `frame ${index % 10}`));
     stream.onPacket(image(WEBP, 'web'));

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { readRelayAddresses } from './relay-addresses.ts';
 
-test('an address of the machine is listened on and told', () => {
+test('an address of the machine is listened on and announced', () => {
   expect(readRelayAddresses(['127.0.0.1:3478'], ['*'])).toEqual({
     listen: [{ host: '127.0.0.1', port: 3478 }],
     urls: ['turn:127.0.0.1:3478?transport=tcp'],

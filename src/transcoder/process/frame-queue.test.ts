@@ -7,14 +7,14 @@ const queue = (threshold: number): FrameQueue<number> =>
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 describe('FrameQueue', () => {
-  it('lets who takes wait for who puts', async () => {
+  it('take waits for put', async () => {
     const made = queue(2);
     const taken = made.take();
     expect(await made.put(1)).toBe(true);
     expect(await taken).toBe(1);
   });
 
-  it('lets who puts wait for room', async () => {
+  it('put waits for room', async () => {
     const made = queue(1);
     await made.put(1);
     let second = false;

@@ -89,7 +89,7 @@ test('many connections that became worse fill no log', () => {
   expect(logger.matching('further SRT connections have degraded')[0]?.fields).toEqual({ connections: 30 });
 });
 
-test('figures of all connections there are can be had at any time', () => {
+test('statistics of all open connections are available at any time', () => {
   const { reporter, logger, pass } = setting();
   const [one, two] = [link(logger, '1'), link(logger, '2')];
   const unopened = { ...link(logger, '3'), statistics: null as never };
@@ -108,7 +108,7 @@ test('figures of all connections there are can be had at any time', () => {
   expect(logger.lines).toEqual([]);
 });
 
-test('a connection whose figures fail costs the report on it, and no other', () => {
+test('a connection whose statistics throw does not affect the reports on others', () => {
   const { reporter, logger, pass } = setting();
   const fault = new TypeError('made up');
   const broken = link(logger, '1');

@@ -29,7 +29,7 @@ function inductionAnswer(request: Uint8Array): Uint8Array {
 
 const options = { host: '127.0.0.1', timeout: 2000, clock: systemClock };
 
-test('an SRT listener answers, and nothing is concluded', async () => {
+test('an SRT listener answers, and the probe sends no conclusion', async () => {
   const types: number[] = [];
   const port = await peer((request) => {
     types.push(parseHandshake(request).type);

@@ -51,7 +51,7 @@ test('a connection without any request has the time for the first one', () => {
   expect([socket.destroyed, watch.ended, watch.size]).toEqual([true, 1, 0]);
 });
 
-test('the time to be idle begins with the end of the last answer, and a request may take its time', () => {
+test('the idle time starts at the end of the last answer, and a request may take longer', () => {
   const socket = connection(1);
   const answer = new FakeAnswer();
   watch.began(socket, answer);
@@ -63,7 +63,7 @@ test('the time to be idle begins with the end of the last answer, and a request 
   expect(socket.destroyed).toBe(true);
 });
 
-test('an answer that is written and not taken ends the connection, also while another request is in progress', () => {
+test('an unread answer closes the connection, even while another request is in progress', () => {
   const socket = connection(1);
   const answer = new FakeAnswer();
   watch.began(socket, new FakeAnswer());

@@ -101,7 +101,7 @@ describe('descriptions', () => {
     expect(parseContents(JSON.parse(JSON.stringify(written)))).toEqual(description);
   });
 
-  test('missing playlists are none, and members of later versions do not matter', () => {
+  test('missing playlists are read as an empty list, and members of later versions are ignored', () => {
     const later = changed(['playlists'], null) as { capabilities?: object };
     later.capabilities = {};
     expect(parseContents(later).playlists).toEqual([]);

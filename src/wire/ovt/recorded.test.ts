@@ -91,7 +91,7 @@ test('a stream without playlists is described without playlists', () => {
   ]);
 });
 
-test('our description has every member that the reference writes, with the same type', () => {
+test('a written description has every member that OvenMediaEngine writes, with the same type', () => {
   const [message] = read(recordedOvt('origin-ladder'), 1e6).messages;
   const { contents } = jsonOf(message!);
   const ours = shapeOf(JSON.parse(JSON.stringify(describeContents(parseContents(contents)))));
@@ -99,7 +99,7 @@ test('our description has every member that the reference writes, with the same 
   expect(shapeOf(contents).filter((member) => !ours.includes(member))).toEqual([]);
 });
 
-test('the reference asks as we do', () => {
+test('requests of OvenMediaEngine equal those of the client', () => {
   const requests = packetsOf(recordedOvt('edge-requests'));
   const target = 'ovt://127.0.0.1:29101/app/live';
   const commands = ['describe', 'play', 'stop'];

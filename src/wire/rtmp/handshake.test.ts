@@ -60,7 +60,7 @@ describe('server side', () => {
     expect(s2.subarray(BLOCK - 32)).toEqual(hmac(key, s2.subarray(0, BLOCK - 32)));
   });
 
-  test('takes a client with a version but a wrong digest for a simple one', () => {
+  test('treats a client with a version but a wrong digest as a simple one', () => {
     const { block, offset } = signedClientBlock(0);
     block[offset]! ^= 1;
     const handshake = new ServerHandshake();

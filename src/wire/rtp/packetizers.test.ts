@@ -101,7 +101,7 @@ describe.each(['H264', 'H265'] as const)('%s', (codec) => {
   });
 });
 
-test('VP8 frames are cut behind their descriptors', () => {
+test('VP8 frames are split with a descriptor per packet', () => {
   const frame = Buffer.alloc(2000, 3);
   const payloads = split(new Vp8Packetizer(1000).packetize(frame));
   expect(payloads.map((payload) => payload[0])).toEqual([0x10, 0, 0]);

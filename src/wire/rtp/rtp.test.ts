@@ -61,7 +61,7 @@ describe('RTCP', () => {
     '80c80006 00000007 e0000001 80000000 00015f90 0000000a 00000100 81ca0003 00000007 01046162 63640000 81cb0001 00000007',
   );
 
-  it('tells sender reports and goodbyes of a compound packet', () => {
+  it('reads sender reports and BYEs of a compound packet', () => {
     expect(parseRtcp(compound)).toEqual({
       reports: [{ ssrc: 7, ntp: 0xe0000001 + 0.5, compactNtp: 0x00018000, rtpTimestamp: 90_000 }],
       byes: [7],
@@ -152,7 +152,7 @@ describe('NalDepacketizer', () => {
     expect(dataOf(units)).toEqual(['000000052601aaaabb', '00000003420101' + '00000003440102']);
   });
 
-  it('ends a frame without a marker when the next one begins', () => {
+  it('ends a frame without a marker when the next one starts', () => {
     expect(dataOf(run(h264(), [packet(1, hex('65aa')), packet(2, hex('41bb'), { timestamp: 2, marker: true })]))).toEqual([
       '0000000265aa',
       '0000000241bb',
@@ -280,7 +280,7 @@ describe('Reception', () => {
     expect(reception.jitter).toBe(before);
   });
 
-  it('tells the share lost since the last report', () => {
+  it('computes the fraction lost since the last report', () => {
     const reception = new Reception(90_000);
     expect(reception.fractionLost({ received: 96, lost: 0 })).toBe(0);
     expect(reception.fractionLost({ received: 96 + 75, lost: 25 })).toBe(64);

@@ -117,7 +117,7 @@ test.each([
   expect(() => parseSessionDescription(text.slice(0, 80_000))).toThrow(reason);
 });
 
-test('a payload type named twice counts once', () => {
+test('a repeated payload type counts once', () => {
   const [video] = parseSessionDescription('v=0\r\nm=video 9 RTP/AVP 96 96\r\na=rtpmap:96 H264/90000\r\na=fmtp:96 a=1').medias;
   expect(video?.payloads).toHaveLength(1);
 });

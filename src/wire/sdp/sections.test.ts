@@ -22,7 +22,7 @@ describe('sections', () => {
     ]);
   });
 
-  test.each(['', '\nv=0\n', 'm=video 0 RTP/AVP 96\nv=0\n', 'RTSP/1.0 200 OK'])('%j has none', (text) => {
+  test.each(['', '\nv=0\n', 'm=video 0 RTP/AVP 96\nv=0\n', 'RTSP/1.0 200 OK'])('%j is split into no sections', (text) => {
     expect(splitSections(text, 'skip')).toEqual([]);
   });
 

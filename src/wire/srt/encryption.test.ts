@@ -19,7 +19,7 @@ describe('key wrapping', () => {
     expect(unwrapKeys(wrapping, wrapped)).toEqual(hex('00112233445566778899AABBCCDDEEFF000102030405060708090A0B0C0D0E0F'));
   });
 
-  test('another passphrase unwraps nothing', () => {
+  test('another passphrase unwraps to null', () => {
     const salt = randomBytes(16);
     const wrapped = wrapKeys(deriveWrappingKey(PASSPHRASE, salt, 24), randomBytes(24));
     expect(unwrapKeys(deriveWrappingKey('something else', salt, 24), wrapped)).toBeNull();

@@ -35,7 +35,7 @@ const hex = (text: string): Uint8Array => Uint8Array.from(Buffer.from(text.repla
 const sequences = fc.integer({ min: 0, max: SEQUENCE_MASK });
 
 describe('sequence numbers', () => {
-  test('the way from one to another is the shorter one, over the wrap as well', () => {
+  test('the offset between two numbers is the shorter one, also across the wrap', () => {
     fc.assert(
       fc.property(sequences, fc.integer({ min: -(2 ** 29), max: 2 ** 29 }), (from, step) => {
         expect(sequenceOffset(from, addSequence(from, step))).toBe(step);
@@ -47,7 +47,7 @@ describe('sequence numbers', () => {
 });
 
 describe('data headers', () => {
-  test('fields lie where the draft has them', () => {
+  test('fields are at the offsets of the draft', () => {
     const header = new Uint8Array(16);
     writeDataHeader(header, 0, { sequence: 0x12_34_56_78, message: 5, keyFlag: 2, timestamp: 2 ** 32 + 7, destination: 9 });
     expect(Buffer.from(header).toString('hex')).toBe('12345678f00000050000000700000009');

@@ -53,7 +53,7 @@ function stream(link: SimulatedLink, from: RecordingSession, count: number): voi
 }
 
 describe('a connection over a bad link', () => {
-  test.each([1, 2, 3, 4, 5])('loses nothing at a latency of four round trips, in either direction (seed %i)', (seed) => {
+  test.each([1, 2, 3, 4, 5])('loses no packet at a latency of four round trips, in either direction (seed %i)', (seed) => {
     for (const direction of ['to the listener', 'to the caller']) {
       const link = new SimulatedLink({ faults: BAD, seed });
       const { ours, theirs } = open(link, { latency: FOUR_ROUND_TRIPS });
@@ -195,7 +195,7 @@ describe('time', () => {
 });
 
 describe('handshakes', () => {
-  test('a lossy link delays them but changes nothing', () => {
+  test('succeed over a lossy link with the same terms', () => {
     for (let seed = 0; seed < 20; seed += 1) {
       const link = new SimulatedLink({ faults: { loss: 0.4, delay: 30_000, jitter: 10_000, duplication: 0.2 }, seed });
       const { ours, theirs } = open(link, { streamId: 'default/app/straße' });
@@ -388,7 +388,7 @@ describe('a hostile peer', () => {
     );
   });
 
-  test('a window of zero packets slows the sender to one at a time, and what gets too old is dropped and counted', () => {
+  test('a window of zero packets slows the sender to one packet at a time, and late packets are dropped and counted', () => {
     const link = new SimulatedLink({ faults: GOOD, seed: 1, listener: { connectionLimits: { sendBuffer: 256 } } });
     const { theirs } = open(link);
     const connection = connectionOf(theirs);

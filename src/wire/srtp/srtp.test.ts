@@ -119,7 +119,7 @@ describe.each(PROFILES)('profile %i', (profile) => {
     expect(() => receiver.rtp(sender.protectRtp(rtp(1, 17, Buffer.of(1)), 1))).toThrow('16 sources');
   });
 
-  test('a source that has long been silent makes room for another', () => {
+  test('a source that was silent for long is replaced by a new one', () => {
     const { key, salt } = keysOf(profile);
     const sender = new SrtpCipher(profile, key, salt, 'rtp');
     const packets: Buffer[] = [];

@@ -68,7 +68,7 @@ test('arbitrary messages are read back, and are authentic for their password onl
   );
 });
 
-test('attributes behind the integrity do not count', () => {
+test('attributes after MESSAGE-INTEGRITY are ignored', () => {
   const bytes = Buffer.from(REQUEST);
   // Turns FINGERPRINT, which follows MESSAGE-INTEGRITY, into USE-CANDIDATE.
   bytes.writeUInt16BE(StunAttribute.USE_CANDIDATE, bytes.length - 8);

@@ -60,7 +60,7 @@ describe('fuzzing by coverage', () => {
     await expect(fuzzed(allocating, Buffer.alloc(8))).rejects.toThrow(/bytes were asked for by/);
   });
 
-  test('finds work that does not fit the length, without a look at the clock', async () => {
+  test('finds work out of proportion to the length, without using the clock', async () => {
     const slow = `export function parse(d) {
       let n = 0;
       if (d.length >= 4) for (let left = d.readUInt32BE(0) & 0xfffff; left > 0; left -= 1) n ^= left;

@@ -57,7 +57,7 @@ describe('instrumented code', () => {
     expect(instrument(source, 0).code.split('\n')).toHaveLength(source.split('\n').length);
   });
 
-  test('tells the constants it compares with and is made of', () => {
+  test('collects the constants of comparisons and of the source', () => {
     const { constants } = instrument('const T = { A: 0x4a17, b: "OpusHead" }; export const f = (x) => x === 96 || x > -5 || T[x];', 0);
     expect(constants).toEqual(expect.arrayContaining([0x4a17, 'OpusHead', 96]));
   });

@@ -218,7 +218,7 @@ describe.skipIf(loadAddon().addon === null)('TLS past Node', () => {
     handler.held[99]?.answer(200, '', 'nobody hears', null);
   });
 
-  test('HTTP/2: too many or too long headers cost their request, not the others', async () => {
+  test('HTTP/2: too many or too long headers fail only their request', async () => {
     await listen({ headerLines: 20, headerBytes: 4000 });
     const client = session();
     const many = Object.fromEntries(Array.from({ length: 30 }, (_, n) => [`x-${n}`, 'y']));

@@ -145,7 +145,7 @@ describe('a dump', () => {
     }
   });
 
-  it('that begins in the middle has aligned tracks from the newest segment on, and can be played while it runs', async () => {
+  it('that starts in mid-stream has aligned tracks from the newest segment on, and is playable while it runs', async () => {
     send(0, 6.5);
     await dumper.start(stream, wish('late', { playlists: ['llhls.m3u8'] }));
     await dumper.start(stream, wish('other', { infoFile: '' }));
@@ -300,7 +300,7 @@ describe('a dump', () => {
     expect(errors).toEqual(['dump paused: ENOSPC: no space left on device; segments are missing until the disk can be written again']);
   });
 
-  it('that ends while the disk is full says Error', async () => {
+  it('that ends while the disk is full has the status Error', async () => {
     await dumper.start(stream, wish('d'));
     send(0, 3);
     await dumper.list(stream)[0]?.settled;
@@ -312,7 +312,7 @@ describe('a dump', () => {
     expect([info('d').Status, conditions.reasons]).toEqual(['Error', []]);
   });
 
-  it('that fails in an unforeseen way leaves its stream and others alone', async () => {
+  it('with an internal fault ends without disturbing its stream and other dumps', async () => {
     await dumper.start(stream, wish('bad'));
     await dumper.start(stream, wish('good'));
     vi.spyOn(stream, 'copyOf').mockImplementationOnce(() => {

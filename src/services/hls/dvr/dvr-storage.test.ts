@@ -70,7 +70,7 @@ describe('RunFolder', () => {
   });
 });
 
-describe('where DVR keeps its files', () => {
+describe('the folder of DVR files', () => {
   const SEGMENT = [Buffer.from('x')];
 
   it('is the state folder, closed to other users, unless a stream names another folder', async () => {
@@ -144,7 +144,7 @@ describe('DvrStorage', () => {
     }
   });
 
-  it('tells once of a stream whose files cannot be written', async () => {
+  it('logs once that the files of a stream cannot be written', async () => {
     const file = join(root, 'file');
     writeFileSync(file, '');
     const logger = new RecordingLogger();

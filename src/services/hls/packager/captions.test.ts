@@ -74,7 +74,7 @@ describe('captions in LL-HLS', () => {
     expect(master(frames(20, () => null))).not.toContain('CLOSED-CAPTIONS');
   });
 
-  it('that begin later are found at keyframes', () => {
+  it('that start later are found at keyframes', () => {
     const late = (keyframe: boolean) => frames(40, (packet) => (packet.dts > 15 * 90_000 && packet.keyframe === keyframe ? [CC1] : null));
     expect(captionLines(master(late(true)))).toContain(media('CC1'));
     expect(captionLines(master(late(false)))).not.toContain(media('CC1'));

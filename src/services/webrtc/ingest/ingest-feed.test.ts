@@ -156,7 +156,7 @@ function pass(feed: IngestFeed, ms: number): void {
   }
 }
 
-test('video and audio come out on one time, with their parameters', () => {
+test('video and audio are placed on one timeline, with their parameters', () => {
   const feed = open(offer(FULL));
   const sender = new Sender();
   for (let n = 0; n < 25; n += 1) {
@@ -192,7 +192,7 @@ test('a keyframe is requested after an interval without one', () => {
   expect(keyframesAsked()).toBe(2);
 });
 
-test('a keyframe that a viewer waits for is asked for, once until it comes', () => {
+test('a keyframe that a viewer waits for is requested once until it arrives', () => {
   const feed = open(offer(FULL, false), 0);
   const sender = new Sender();
   const send = (n: number, keyframe: boolean): void => {
@@ -265,7 +265,7 @@ describe('losses', () => {
     return dropped;
   }
 
-  test('a lost packet is asked for, comes in the format of retransmissions, and no frame is missing', () => {
+  test('a lost packet is requested, received as a retransmission, and no frame is missing', () => {
     const feed = open(
       offer([...FULL, `a=ssrc-group:FID ${VIDEO_SSRC} ${RTX_SSRC}`, `a=ssrc:${VIDEO_SSRC} cname:x`, `a=ssrc:${RTX_SSRC} cname:x`], false),
     );

@@ -26,7 +26,7 @@ function play(
   return { audioTimes, videoTimes };
 }
 
-test('without reports the times of arrival count, and nothing jumps at a wrap', () => {
+test('packets are placed by arrival time before the first report, without a jump at a wrap', () => {
   const sync = new LipSync();
   const video = sync.add(VIDEO);
   expect(sync.place(video, 4_294_967_000, 3)).toBe(3);
@@ -49,7 +49,7 @@ test('video moves to the times of sender reports in steps below 5 ms, and audio 
   expect((videoTimes.at(-1) ?? 0) - (videoTimes.length - 1) / 25).toBeCloseTo(0, 2);
 });
 
-test('a large error is made up for faster, and time never goes back; one of unrelated clocks is ignored', () => {
+test('a large error is corrected faster, and time never decreases; an error of unrelated clocks is ignored', () => {
   const sync = new LipSync();
   const [audio, video] = [sync.add(AUDIO), sync.add(VIDEO)];
   const { videoTimes } = play(sync, audio, video, { skew: 2, seconds: 14 });

@@ -90,7 +90,7 @@ async function sendFrames(count: number): Promise<void> {
 }
 
 describe('WHIP', () => {
-  test('a publisher who never connects costs no look at the clock', async () => {
+  test('a publisher that never connects starts no periodic check', async () => {
     const timers = vi.spyOn(globalThis, 'setInterval');
     const looks = () => timers.mock.calls.filter(([, everyMs]) => everyMs === 20).length;
     const response = await post(publisher.offer());
@@ -271,7 +271,7 @@ describe('WHIP', () => {
     ['a player', () => publisher.offer().replace('a=sendonly', 'a=recvonly'), 406, 'sends nothing'],
     ['a codec that is not received', () => publisher.offer().replace('VP8', 'VP9'), 406, 'H264'],
     ['too much', () => 'v=0\r\n'.padEnd(70_000, 'x'), 413, 'longer than'],
-  ])('%s is refused and leaves nothing', async (_name, body, status, text) => {
+  ])('%s is refused and leaves no session', async (_name, body, status, text) => {
     const response = await post(body());
     expect(response.status).toBe(status);
     expect(await response.text()).toContain(text);
@@ -421,7 +421,7 @@ describe('WebSocket', () => {
     client.socket.close();
   });
 
-  test('a name that was taken since the offer is refused at the answer', async () => {
+  test('a name taken after the offer is refused at the answer', async () => {
     const client = new Client();
     await client.send({ command: 'request_offer' });
     const { id, sdp } = await client.hears(1);
@@ -447,7 +447,7 @@ describe('WebSocket', () => {
   test.each([
     ['an answer without description', (id: number) => ({ command: 'answer', id }), 400],
     ['an answer that is none', (id: number) => ({ command: 'answer', id, sdp: { type: 'answer', sdp: 'v=0\r\n' } }), 403],
-  ])('%s ends the connection before there is a stream', async (_name, message, code) => {
+  ])('%s closes the connection before the stream starts', async (_name, message, code) => {
     const client = new Client();
     await client.send({ command: 'request_offer' });
     const { id = 0 } = await client.hears(1);

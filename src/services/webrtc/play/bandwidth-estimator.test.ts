@@ -75,7 +75,7 @@ class Simulation {
   }
 }
 
-test('a path with room promises half as much again, and bursts of keyframes change nothing', () => {
+test('a wide path is estimated at 1.5 times the sent rate, unaffected by bursts of keyframes', () => {
   const simulation = new Simulation();
   simulation.run(20, 1_500_000, { capacity: 2_000_000 });
   expect(simulation.estimates.length).toBeGreaterThan(15);
@@ -98,7 +98,7 @@ test.each([Number.POSITIVE_INFINITY, 300_000])('a narrow path is estimated by th
   expect(estimate).toBeLessThan(1_100_000);
 });
 
-test('while a queue drains nothing more is promised; then it is', () => {
+test('the estimate does not grow while a queue drains, and grows afterwards', () => {
   const simulation = new Simulation();
   simulation.run(3, 2_000_000, { capacity: 10_000_000 });
   simulation.run(4, 2_000_000, { capacity: 1_000_000 });
@@ -117,7 +117,7 @@ test('losses by chance count when they are many', () => {
   expect(many).toBeLessThan(950_000);
 });
 
-test('clocks and numbers that wrap change nothing', () => {
+test('wraps of clocks and sequence numbers do not change the estimates', () => {
   const plain = new Simulation();
   const wrapping = new Simulation({ sentFrom: 2 ** 32 - 3e6, arrivedFrom: 2 ** 24 * 64_000 - 2e6, sequence: 65_000 });
   for (const simulation of [plain, wrapping]) simulation.run(10, 1_500_000, { capacity: 1_000_000 });

@@ -126,7 +126,7 @@ test.each([
   expect(agreement.plan.slots[0]?.payloadType).toBe(40 + best);
 });
 
-test('formats of correction under number 0 are none: the fanout would refuse them', () => {
+test('FEC and RTX with payload type 0 are ignored, because the fanout would refuse them', () => {
   const [red] = slotsFor(SETTINGS, [...H264, 'a=rtpmap:0 red/90000', 'a=rtpmap:122 ulpfec/90000'], '98 99 0 122');
   expect([red?.fec, red?.rtx?.payloadType]).toEqual([undefined, 99]);
   const [parity] = slotsFor(SETTINGS, [...H264, 'a=rtpmap:120 red/90000', 'a=rtpmap:0 ulpfec/90000'], '98 99 120 0');
@@ -135,7 +135,7 @@ test('formats of correction under number 0 are none: the fanout would refuse the
   expect(rtx?.rtx).toBeNull();
 });
 
-test('an answer of nothing but wrapping is refused', () => {
+test('an answer with FEC formats only is refused', () => {
   expect(() => slotsFor(SETTINGS, CORRECTION, '120 121 122')).toThrow('m-line 0 of the answer takes no codec of the offer');
 });
 
@@ -181,7 +181,7 @@ test('packets carry the mid of their m-line when the extension was negotiated', 
   expect(long.slot && midOf(long.slot, 9)).toBe(null);
 });
 
-test('frames ask players for the configured delay, and tell when they left', () => {
+test('frames carry the configured playout delay and their send time', () => {
   const settings: WebrtcSettings = { ...SETTINGS, ulpfec: false, playoutDelay: { min: 100, max: 2000 } };
   const [delay, sendTime] = ['playout-delay', 'abs-send-time'].map((name) => `http://www.webrtc.org/experiments/rtp-hdrext/${name}`);
   const offers = (wanted: WebrtcSettings): string[][] =>

@@ -202,7 +202,7 @@ test('a viewer that lost frames gets a keyframe, also of an encode, once a secon
   expect(session.keyframeRequests).toBe(2);
 });
 
-test('the log tells once why frames of a track cannot be sent', () => {
+test('the log gives the reason once why frames of a track cannot be sent', () => {
   const broken = { ...packet(LOW, 0, true), data: Buffer.from([0, 0, 0, 99, 0x65]) };
   stream.onPacket(broken);
   stream.onPacket(broken);
@@ -244,7 +244,7 @@ test('a viewer that falls silent is removed after the timeout', async () => {
   expect(line?.message).toMatch(/^viewer session closed: .*; offered nothing; the peer announced no address; no connectivity check came$/);
 });
 
-test('a viewer without consent gets nothing, and with it the stream from the next keyframe on', async () => {
+test('a viewer without consent gets no packets, and with consent again the stream from the next keyframe on', async () => {
   const { viewer, session } = await watch();
   const { viewer: other } = await watch();
   stream.onPacket(packet(LOW, 0, true));

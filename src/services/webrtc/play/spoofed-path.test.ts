@@ -132,7 +132,7 @@ describe.each(KINDS)('%s', (kind) => {
     );
   });
 
-  test('an answer with another password than the viewer’s is none', async () => {
+  test('an answer with another password than the viewer’s is ignored', async () => {
     const { other, connect } = await open();
     await connect();
     other.answer('anotherpasswordanotherpassword');

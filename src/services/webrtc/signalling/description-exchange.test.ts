@@ -136,7 +136,7 @@ test('an admitted client without a stream ends its admission', async () => {
   await until('the end of the stay', () => stay.closes === 1, { deadlineMs: 5000 });
 });
 
-test('a control server may send an offer to another stream; the session keeps the address that was asked for', async () => {
+test('a control server may redirect an offer to another stream; the session keeps the requested address', async () => {
   const prepare = vi.fn(() => null);
   const { port, opened } = await exchange({
     admit: () => FakeLease.to('http://other.example/b/renamed'),

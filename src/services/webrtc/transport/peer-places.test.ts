@@ -13,7 +13,7 @@ test('the oldest address of a session is forgotten first, a reclaimed address la
   expect([1, 2, PLACES_HEARD + 1].map((port) => places.of(0, at(port)))).toEqual([undefined, 'one', 'one']);
 });
 
-test('a place that answered for another session goes to it, and stays when the first ends', () => {
+test('an address that answered for another session belongs to that, and stays when the first session ends', () => {
   const places = new PeerPlaces<string>();
   expect([places.claim(0, at(1), 'one'), places.claim(0, at(1), 'other'), places.take(0, at(1), 'other')]).toEqual([true, false, true]);
   places.forget('one');

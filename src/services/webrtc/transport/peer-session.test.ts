@@ -162,7 +162,7 @@ test('checks on another path do not renew consent for the path in use', () => {
   expect(ends).toEqual(['no connectivity check was answered for 30000 ms']);
 });
 
-test('without consent nothing is sent, however long the session is kept, and again with it', () => {
+test('packets are sent only with consent, through any interruption of it', () => {
   const consents: boolean[] = [];
   const reports: Uint8Array[] = [];
   Object.assign(owner.fanout, { sendRtcp: (_viewer: number, packet: Uint8Array) => reports.push(packet) });
@@ -402,7 +402,7 @@ test('an answer counts for the path that was asked, once, and with its very tran
   expect([answer(WIFI, again), place, answer(WIFI, again)]).toEqual([true, '192.0.2.1', undefined]);
 });
 
-test('a nomination that came before the answer counts when that comes', () => {
+test('a nomination before the answer takes effect with the answer', () => {
   session.reached(WIFI, NOMINATED);
   dead.add('192.0.2.2');
   session.reached(CABLE, { ...NOMINATED, priority: 100 });

@@ -19,7 +19,7 @@ test('a connection that was reset before it was accepted is closed', () => {
   expect([stream.destroyed, guests.size, guests.turnedAway]).toEqual([true, 0, 0]);
 });
 
-test('connections of one address that lead to no session have a bound, and make room as they get one or close', async () => {
+test('connections of one address without a session are bounded, and free their place when they get one or close', async () => {
   const guests = new StreamGuests();
   const from = (host: string): Socket =>
     Object.defineProperties(new Socket(), { remoteAddress: { value: host }, remotePort: { value: 5000 } });

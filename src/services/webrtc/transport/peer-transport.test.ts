@@ -94,7 +94,7 @@ test('ports with the same number are announced together, ports with other number
   expect(told[2]).toEqual(told[0]);
 });
 
-test('a session over TCP ends when its connection is reset, and nothing else does', async () => {
+test('a session over TCP ends when its connection is reset, while other sessions stay', async () => {
   const [session, other] = [open(), open()];
   const [stream, second] = [new Stream(), new Stream()];
   await stream.reach(session);

@@ -31,7 +31,7 @@ test("the address is taken from the STUN server's answer, and garbage before it 
   expect(await publicAddress(server)).toBe('203.0.113.77');
 });
 
-test('a server that is silent is asked four times and named', async () => {
+test('a silent server is asked four times and named', async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
   let asked = 0;
   const server = await serve(() => {
@@ -43,7 +43,7 @@ test('a server that is silent is asked four times and named', async () => {
   expect(asked).toBeGreaterThanOrEqual(4);
 });
 
-test('a server with an IPv6 address is asked over IPv6, and tells such an address', async () => {
+test('a server with an IPv6 address is asked over IPv6, and returns such an address', async () => {
   const server = await serve((transaction) => {
     const attributes = [[StunAttribute.XOR_MAPPED_ADDRESS, xorMappedAddress('2001:db8::77', 4711, transaction)]] as const;
     return serializeStun({ type: StunType.BINDING_SUCCESS, transaction, attributes, password: null });

@@ -165,14 +165,14 @@ test('an allocation without a session is closed later, one with a session is kep
   expect(transport.guests.size).toBe(0);
 });
 
-test('a port that is taken is named', async () => {
+test('an occupied port is named', async () => {
   const listen = [{ host: '127.0.0.1', port: relay.ports[0] ?? 0 }];
   await expect(TurnRelay.open({ listen, transport, clock: systemClock, logger })).rejects.toThrow(
     /^TCP port \d+ of 127\.0\.0\.1 cannot be opened/,
   );
 });
 
-test('a connection that the server fails on is closed, and the others go on', async () => {
+test('a connection that causes a fault is closed, and the others continue', async () => {
   const [broken, sound] = [new Client(), new Client()];
   for (const client of [broken, sound]) {
     await client.allocate();
@@ -188,7 +188,7 @@ test('a connection that the server fails on is closed, and the others go on', as
   expect((await sound.bind('198.51.100.1')).type).toBe(0x0109);
 });
 
-test('a session that cannot be ended with its connection leaves the others their ends', async () => {
+test('a session that cannot be ended with its connection does not prevent the ends of others', async () => {
   const client = new Client();
   await client.allocate();
   const lost: string[] = [];

@@ -55,7 +55,7 @@ describe('breaks in LL-HLS', () => {
     expect(simulation.problems).toEqual([]);
   });
 
-  it('cut audio there that comes a second before its frames', () => {
+  it('cut audio that arrives a second before its frames at the same time', () => {
     const simulation = new LlhlsSimulation([video, audio], { segmentDuration: 6 });
     const frames = videoPackets(video, constantFrames({ rate: 30, gop: 60, seconds: 30 }));
     const arrival = ({ dts, track }: Packet): number => dts / (track.timebase.den / 1000) - (track === audio ? 1000 : 0);
@@ -70,7 +70,7 @@ describe('breaks in LL-HLS', () => {
     expect(breaksOf(run([cue(7000, 8015, 'out', 4000)]))[0]?.[0]).toEqual(['#EXT-X-CUE-OUT:DURATION=4.000', 8]);
   });
 
-  it('keep their date ranges in delta updates, which leave out the lines about segments', () => {
+  it('keep their date ranges in delta updates, without the tags of segments', () => {
     const out = buildSpliceInsert({ id: 5, type: 'out', time: 0, duration: 180_000, autoReturn: true });
     const simulation = run([cue(8000, 10_000, 'out', 4000), marker(8000, 10_000, 'scte35', out)], 70);
     const multivariant = simulation.delivery.get('llhls.m3u8').text;
@@ -87,7 +87,7 @@ describe('breaks in LL-HLS', () => {
     expect(delta).not.toContain('#EXT-X-CUE-OUT:');
   });
 
-  it('are kept in snapshots for threads that begin late', () => {
+  it('are kept in snapshots for threads that start late', () => {
     const simulation = run([cue(7000, 9000, 'out')]);
     const opened = simulation.stream.model.snapshot().flatMap((update) => (update.type === 'segment-open' ? update.tags : []));
     expect(opened.filter((tags) => tags === '#EXT-X-CUE-OUT\n')).toHaveLength(2);

@@ -72,7 +72,7 @@ describe.each([
   { between: 2, ahead: 1 },
   { between: 3, ahead: 2 },
 ])('$between B-frames that are decoded $ahead frames ahead', ({ between, ahead }) => {
-  it.each([301, 303, 305, 307, 309, 311, 313, 315])('end where another configuration begins: %i of them', (count) => {
+  it.each([301, 303, 305, 307, 309, 311, 313, 315])('end where another configuration starts: %i of them', (count) => {
     const before = videoTrack();
     const after = videoTrack({ width: 640, height: 360, codecString: 'avc1.64001e' });
     const simulation = new LlhlsSimulation([before], { segmentDuration: 1 });

@@ -93,7 +93,7 @@ describe('segments that are too large for the memory of a stream', () => {
     return { held: delivery.feed.storedBytes, listed: track?.completeCount ?? 0 };
   }
 
-  it('leave sooner than their number says', () => {
+  it('leave the window before the configured count is reached', () => {
     const all = play();
     expect(all.listed).toBe(12);
     const short = play(all.held / 2);

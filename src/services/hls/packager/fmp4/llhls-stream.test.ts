@@ -64,7 +64,7 @@ describe('an LL-HLS stream', () => {
     expect(new DataView(emsg.buffer, emsg.byteOffset).getBigUint64(8)).toBe(99_000n);
   });
 
-  it('begins where frames begin: earlier audio is left out', () => {
+  it('starts with the first frame: earlier audio is left out', () => {
     const simulation = new LlhlsSimulation([video, audio]);
     simulation.run(interleave(frames(10, 0.9), audioPackets(audio, 10)));
     expect(simulation.problems).toEqual([]);
@@ -89,7 +89,7 @@ describe('an LL-HLS stream', () => {
     expect(new DataView(tfdt.buffer, tfdt.byteOffset).getBigUint64(4)).toBe(84_000n);
   });
 
-  it('numbers segments by the wall clock when told so', () => {
+  it('numbers segments by the wall clock when the setting asks for it', () => {
     const simulation = new LlhlsSimulation([video, audio], { serverTimeBasedSegmentNumbering: true });
     simulation.run(interleave(frames(20), audioPackets(audio, 20)));
     expect(simulation.problems).toEqual([]);
@@ -98,7 +98,7 @@ describe('an LL-HLS stream', () => {
     }
   });
 
-  it('stops serving a track that left and lets another one lead', () => {
+  it('stops serving a removed track and lets another track lead', () => {
     const simulation = new LlhlsSimulation([video, audio]);
     const packets = interleave(frames(20), audioPackets(audio, 60));
     simulation.run(packets.filter((packet) => packet.track === video || packet.dts < 20 * 48_000));

@@ -58,7 +58,7 @@ describe('when an LL-HLS stream needs packets', () => {
     { rate: 29.97, gop: 60, segment: 4 },
     { rate: 59.94, gop: 90, segment: 6 },
     { rate: 24, gop: 48, segment: 6, bFrames: true },
-  ])('says it to the frame: %o', ({ rate, gop, segment, bFrames }) => {
+  ])('is exact to the frame: %o', ({ rate, gop, segment, bFrames }) => {
     for (const timebase of [MPEG_90K, MILLISECONDS]) {
       const [video, audio] = [videoTrack({ timebase }), audioTrack()];
       const packets = interleave(videoPackets(video, evenFrames(rate, gop, bFrames)), audioPackets(audio, 90));
@@ -71,7 +71,7 @@ describe('when an LL-HLS stream needs packets', () => {
     }
   });
 
-  it('says it of audio alone', () => {
+  it('is exact for audio alone', () => {
     const audio = audioTrack();
     const { early, changes, idle, packets } = run(new LlhlsSimulation([audio]), audioPackets(audio, 60), 20);
     expect(early).toBeLessThan(ROUNDING_MS);
@@ -79,7 +79,7 @@ describe('when an LL-HLS stream needs packets', () => {
     expect(idle).toBeLessThan(packets / 10);
   });
 
-  it('waits for no pace of keyframes that there is not', () => {
+  it('does not wait for regular keyframes when they are irregular', () => {
     const video = videoTrack();
     let next = 0;
     const frames = constantFrames({ rate: 30, gop: 1, seconds: 90 }).map((frame, index) => {
@@ -106,7 +106,7 @@ describe('when an LL-HLS stream needs packets', () => {
     expect(run(simulation, packets.slice(650), 0).early).toBeLessThan(ROUNDING_MS);
   });
 
-  it('needs every packet of a track that does not come', () => {
+  it('needs every packet while a track sends nothing', () => {
     const [video, audio] = [videoTrack(), audioTrack()];
     const packets = interleave(videoPackets(video, evenFrames(30, 60)), audioPackets(audio, 10));
     const { idle, packets: count } = run(new LlhlsSimulation([video, audio], { segmentDuration: 2 }), packets, 11);

@@ -99,7 +99,7 @@ describe('a pause', () => {
     expect(waiting?.response?.status).toBe(200);
   });
 
-  it.each([15, 15.3, 15.96])('that does not end is listed to its end where segments last a second, from %d s on', (from) => {
+  it.each([15, 15.3, 15.96])('without an end is listed completely for segments of a second, from %d s on', (from) => {
     const frames = videoPackets(video, constantFrames({ rate: 25, gop: 25, seconds: 40 }));
     const simulation = new LlhlsSimulation([video, audio], { segmentDuration: 1 });
     simulation.run(interleave(frames, without(sound, from, 40)));

@@ -103,7 +103,7 @@ describe('a short part at the end of a segment', () => {
     expect(segments.slice(-2).reduce((sum, { duration }) => sum + (duration ?? 0), 0)).toBeCloseTo(0.6, 1);
   });
 
-  it('leaves no memory behind when its track leaves', () => {
+  it('frees its memory when its track is removed', () => {
     const { simulation } = held();
     expect(simulation.delivery.feed.storedBytes).toBeGreaterThan(0);
     simulation.stream.onTracks([]);

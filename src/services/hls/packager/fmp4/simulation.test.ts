@@ -173,7 +173,7 @@ describe('an LL-HLS stream over time', () => {
     { rate: 2, partTarget: 0.5 },
     { rate: 3, partTarget: 0.334 },
     { rate: 10, partTarget: 0.5 },
-  ])('obeys the rules at $rate fps when the source says 30', ({ rate, partTarget }) => {
+  ])('obeys the rules at $rate fps when the source announces 30', ({ rate, partTarget }) => {
     const video = videoTrack();
     const simulation = new LlhlsSimulation([video], { segmentDuration: 4 });
     const packets = videoPackets(video, constantFrames({ rate, gop: rate * 2, seconds: 60 }));
@@ -362,7 +362,7 @@ describe('an LL-HLS stream over time', () => {
     expect(simulation.playableAt).toBeLessThan(1.6);
   });
 
-  it('answers a change of configuration with a new init segment behind a discontinuity in every track', () => {
+  it('writes a new init segment after a discontinuity in every track when the configuration changes', () => {
     const before = videoTrack();
     const after = videoTrack({ width: 640, height: 360, codecString: 'avc1.64001e' });
     const audio = audioTrack();

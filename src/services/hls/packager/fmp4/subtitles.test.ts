@@ -92,7 +92,7 @@ describe('subtitles in LL-HLS', () => {
     { what: 'times in milliseconds', packets: rounded(videoPackets(video, at(60, 60)(20, 0))) },
     { what: 'times in milliseconds that do not repeat', packets: rounded(videoPackets(video, at(59.94, 125)(20, 0))) },
     { what: 'parts that have no decimal', packets: videoPackets(video, at(30, 60)(20, 0)), chunkDuration: 0.34 },
-  ])('have parts that are never shorter than their segment: $what', ({ packets, chunkDuration = 0.5 }) => {
+  ])('have parts that sum up to at least their segment: $what', ({ packets, chunkDuration = 0.5 }) => {
     const simulation = new LlhlsSimulation([video, english], { segmentDuration: 2, chunkDuration });
     const missing = new Map<number, number>();
     for (const packet of packets) {
@@ -168,7 +168,7 @@ describe('subtitles in LL-HLS', () => {
     expect(textOf(simulation, 'plain.m3u8')).not.toContain('SUBTITLES');
   });
 
-  it('begin where the stream is when they come later, and end when they go', () => {
+  it('start at the current segment when they are added later, and end with their track', () => {
     const simulation = new LlhlsSimulation([video, audio], { segmentDuration: 4 });
     simulation.run(media(20));
     simulation.source.tracks = [video, audio, english];

@@ -19,7 +19,7 @@ function written(metadata: TimedMetadata): number {
   return writer.length;
 }
 
-it('drops the oldest tags where too many or too large ones wait for one part', () => {
+it('drops the oldest tags when too many or too large ones wait for one part', () => {
   const many = new TimedMetadata();
   for (let n = 0; n < 70; n += 1) many.push(n, tag(10), 'leader');
   expect(many.dropped).toBe(6);
@@ -70,7 +70,7 @@ it('forgets a tag that all tracks had time to take', () => {
   expect(metadata.isEmpty).toBe(true);
 });
 
-it('gives a tag that comes late the beginning of the part that it is in', () => {
+it('moves a late tag to the start of the current part', () => {
   const times = (tagAt: number): number => {
     const metadata = new TimedMetadata();
     metadata.push(tagAt, tag(10), 'leader');

@@ -156,7 +156,7 @@ describe('HLS of one rendition with video and audio', () => {
     }
   });
 
-  it('makes segments that are one faultless stream together', () => {
+  it('makes segments that join to one stream without errors', () => {
     const ts = joined(segments!);
     expect(demuxTs(ts).faults).toEqual([]);
     const { streams, packets, complaints } = ffprobe(ts);
@@ -183,7 +183,7 @@ describe('HLS of one rendition with video and audio', () => {
     expect(delivery.feed.storedBytes).toBe(kept);
   });
 
-  it('tells a thread that starts late everything it must know', () => {
+  it('sends the complete state to a thread that starts late', () => {
     const { request, view, read } = delivery.feed;
     const late = new HlsView(request.settings as HlsViewSettings, delivery.context);
     for (const payload of request.snapshot()) late.update(structuredClone(payload));
@@ -368,7 +368,7 @@ describe('HLS over time', () => {
     expect(content.streams.find(({ streamType }) => streamType === 0x15)!.pes.map((pes) => pes.data)).toEqual([tag]);
   });
 
-  it('cuts at the time of a marker and says so before the segment, in all variants', () => {
+  it('cuts at the time of a marker and tags the segment, in all variants', () => {
     const { delivery, hls } = setUp([AV]);
     const data = { ...dataTrack(9), timebase: MILLISECONDS };
     hls.onTracks([...MAIN.tracks, data]);

@@ -73,7 +73,7 @@ function segment(seconds: number, lag: (time: number) => number): { segments: Se
 const offset = ({ video, audio }: Segment): number => (audio[0] ?? Number.POSITIVE_INFINITY) - (video[0] ?? 0);
 
 describe('a segment', () => {
-  it.each([0, 0.3, 1.7, 2.9])('has the audio of its frames, which comes %d s after them', (lag) => {
+  it.each([0, 0.3, 1.7, 2.9])('has the audio of its frames when it arrives %d s after them', (lag) => {
     const { segments, faults } = segment(20, () => lag);
     const starts = segments.map(({ start }) => start);
     expect(starts).toEqual(starts.map((_start, n) => n * TARGET_S));
@@ -93,7 +93,7 @@ describe('a segment', () => {
     for (const one of segments.slice(0, -1)) expect(Math.abs(offset(one))).toBeLessThan(FRAME_S);
   });
 
-  it('waits three seconds for audio that has stopped, and the next ones not at all', () => {
+  it('waits three seconds for audio that has stopped, and later segments do not wait', () => {
     const { segments } = segment(20, (time) => (time < 5 ? 0 : Number.POSITIVE_INFINITY));
     expect(segments.map(({ start }) => start)).toEqual([0, 2, 4, 6, 8, 10, 12, 14, 16, 18]);
     const waits = segments.slice(0, -1).map(({ start, at }) => Math.round(at - start - TARGET_S));

@@ -22,7 +22,7 @@ describe('SlotSchedule', () => {
     expect(schedule.cutsAt(at(0, 0, 2500))).toBe(true);
   });
 
-  it('takes keyframes that are early by the rounding of timebases', () => {
+  it('cuts at a keyframe that is early by the rounding of timebases', () => {
     expect(new SlotSchedule(2000).cutsAt(at(0, 0, 1999.7))).toBe(true);
   });
 
@@ -53,7 +53,7 @@ describe('SlotSchedule', () => {
     expect([1000, 1950, 3000, 4000, 9000].map((time) => schedule.slotAt(time))).toEqual([0, 1, 1, 2, 2]);
   });
 
-  it('cuts at once for a variant so far behind that its cut is forgotten', () => {
+  it('cuts at once for a variant that is too far behind', () => {
     const schedule = new SlotSchedule(10);
     for (let slot = 0; slot < 100; slot++) schedule.cutsAt(at(slot, slot * 10, slot * 10 + 10));
     expect(schedule.cutsAt(at(3, 30, 31))).toBe(true);

@@ -46,7 +46,7 @@ function segment(options: { readonly rate: number; readonly gop: number; readonl
 }
 
 describe('TsSegmenter', () => {
-  it('hands bytes on in pieces and names them as one span', () => {
+  it('passes bytes on in pieces and names them as one span', () => {
     const { segments, pieces } = segment({ rate: 25, gop: 50, seconds: 6 });
     expect(segments.map(({ number, start, duration }) => [number, start, duration])).toEqual([
       [0, 0, 2],

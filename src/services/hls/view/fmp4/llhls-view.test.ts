@@ -112,7 +112,7 @@ describe('the multivariant playlist', () => {
     ['_HLS_legacy=YES', '?session=2_FakeKey1&_HLS_legacy=YES'],
     ['stream_key=a%20b', '?session=2_FakeKey1&stream_key=a%20b'],
     ['_HLS_legacy=maybe', '?session=2_FakeKey1'],
-  ])('copies %s to its children when it says something', (query, tail) => {
+  ])('copies %s to its children when it has an effect', (query, tail) => {
     const { simulation, chunklist } = running(4);
     expect(simulation.delivery.get(`llhls.m3u8?${query}`).text).toContain(`/app/stream/${chunklist}${tail}\n`);
   });
@@ -245,7 +245,7 @@ describe('a media playlist', () => {
     expect(text).toContain('#EXT-X-SERVER-CONTROL:CAN-BLOCK-RELOAD=YES,CAN-SKIP-UNTIL=36.000000,PART-HOLD-BACK=1.500000\n');
   });
 
-  it('has nothing of low latency in legacy form', () => {
+  it('has no low-latency tags in legacy form', () => {
     const state = running(11);
     const { text } = state.simulation.delivery.get(`${state.chunklist}?${SESSION}&_HLS_legacy=YES`);
     expect(text).not.toMatch(/PART|SERVER-CONTROL|PRELOAD|RENDITION/);

@@ -89,7 +89,7 @@ describe('HlsView', () => {
     ['?_HLS_rewind=NO', 'medialist_7_hls.m3u8?_HLS_rewind=NO'],
     ['?_HLS_rewind=YES', 'medialist_7_hls.m3u8'],
     ['?_HLS_rewind=no', 'medialist_7_hls.m3u8'],
-  ])('hands on a rewind other than the default: %s', (query, uri) => {
+  ])('copies a rewind other than the default: %s', (query, uri) => {
     view.update(PLAYLISTS);
     expect(delivery.get(`ts:playlist.m3u8${query}`).text.trimEnd().split('\n').at(-1)).toBe(uri);
   });
@@ -173,7 +173,7 @@ describe('HlsView', () => {
     expect(delivery.get('seg_7_0_hls.ts').headers).toContain('Cache-Control: max-age=60');
   });
 
-  it('lists everything there is when rewinding is on, and serves files of the DVR', () => {
+  it('lists all segments when rewinding is on, and serves files of the DVR', () => {
     const dVR = { enable: true, tempStoragePath: '', maxDuration: 60, eventPlaylistType: true };
     open(hlsViewSettings({ segmentDuration: 4, segmentCount: 2, createDefaultPlaylist: true, dVR }));
     view.update(PLAYLISTS);

@@ -29,7 +29,7 @@ describe('resource names', () => {
     'seg_2_1_subtitle_key_llhls.m4s',
     'seg_2_1_audio_../x_llhls.m4s',
     'seg_2_1_audio_key_hls.m4s',
-  ])('%s is none', (file) => {
+  ])('%s is refused', (file) => {
     expect(parseResourceName(file)).toBeNull();
   });
 });

@@ -192,7 +192,7 @@ describe.each(FANOUT_KINDS)('%s', (kind) => {
     expect(fanout.counters().droppedInjected).toBe(1);
   });
 
-  test('a port that is taken is refused with its reason', async () => {
+  test('an occupied port is refused with the reason', async () => {
     const { fanout, port } = await start();
     await expect(fanout.bind('127.0.0.1', port)).rejects.toThrow(/in use|EADDRINUSE/);
   });

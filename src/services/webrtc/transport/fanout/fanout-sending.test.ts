@@ -203,7 +203,7 @@ describe.each(FANOUT_KINDS)('%s', (kind) => {
     expect((peer.video[1]?.sequence ?? 0) - (peer.video[0]?.sequence ?? 0)).toBe(3);
   });
 
-  test('another source takes over with its keyframe, and sequence numbers go on', async () => {
+  test('another source takes over at its keyframe with continuous sequence numbers', async () => {
     const { fanout, peer, source, viewer, port } = await start();
     const other = fanout.openSource({ clockRate: 90_000, epochMs: Date.now() });
     fanout.play(viewer, 0, source);
@@ -282,7 +282,7 @@ describe.each(FANOUT_KINDS)('%s', (kind) => {
     expect(peer.video).toEqual([]);
   });
 
-  test('sender reports with the name come, and other feedback goes to the listener', async () => {
+  test('sender reports carry the cname, and other feedback is passed to the listener', async () => {
     const { fanout, peer, source, viewer, port, heard } = await start();
     fanout.play(viewer, 0, source);
     fanout.push(source, frame(0, true, [10, 20]));
