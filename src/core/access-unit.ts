@@ -9,7 +9,7 @@ import type { SourceVideoTrack } from './ingest.ts';
 export interface AccessUnitReader {
   /** The data in the layout that the router passes on; the same bytes if they have it already. Throws ProtocolError for broken framing. */
   read(data: Uint8Array): Uint8Array;
-  /** `data` in the router's layout: a decoder can start here. */
+  /** `data`, in the router's layout, is a frame that a decoder can start with. */
   isKeyframe(data: Uint8Array): boolean;
   /** The configuration after the parameter sets inside `data`; null when it has none or they are incomplete. */
   configOf(data: Uint8Array, current: Uint8Array | null): Uint8Array | null;

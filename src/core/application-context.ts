@@ -22,7 +22,7 @@ export interface ApplicationContext {
   readonly transcoder: Transcoder | null;
   /** Absent: every stream begins at once. */
   readonly turns?: Turns;
-  /** No publisher is taken meanwhile; absent: never. */
+  /** While it is active, publishers are refused; absent: the server is never drained. */
   readonly drain?: Pick<Drain, 'active'>;
   /** Streams published to one application at once; 0 or absent: no limit. */
   readonly maxStreams?: number;

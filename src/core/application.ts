@@ -29,7 +29,7 @@ import { type OutputPlan, type Outputs, StreamOutputs } from './stream-outputs.t
 import { subtitleTracks } from './subtitle-injector.ts';
 import { TrafficMeter } from './traffic-meter.ts';
 
-/** One of several nodes plays a channel, and viewers at the other nodes get it from there. */
+/** Only one node of a cluster plays a channel; the others get it from that node, as a relayed stream. */
 const CHANNELS: readonly ProviderKind[] = [ProviderKind.SCHEDULED, ProviderKind.MULTIPLEX];
 
 /** A named set of providers, output profiles and publishers, with the streams that run in it. */
@@ -91,12 +91,12 @@ export class Application {
     return stream?.listed ? stream : undefined;
   }
 
-  /** True when the name is taken, also by a stream that has not announced its tracks. */
+  /** True when a stream has the name, even one that has not announced its tracks. */
   hasStream(name: string): boolean {
     return this.#streams.has(name);
   }
 
-  /** It has ended, for good or because of a restart with new settings. */
+  /** The application has ended, for good or because of a restart with new settings. */
   get closed(): boolean {
     return this.#closed;
   }
@@ -110,7 +110,7 @@ export class Application {
     return this.#outputs.get(name);
   }
 
-  /** Viewers can be served: the output stream is there and has told its tracks. */
+  /** Viewers can be served: the output stream exists and has announced its tracks. */
   isPlayable(name: string): boolean {
     return (this.#outputs.get(name)?.tracks.length ?? 0) > 0;
   }
@@ -179,7 +179,7 @@ export class Application {
     throw new IngestRefused('full', `application '${this.name}' has ${maxStreams} streams, which is all it may have`);
   }
 
-  /** Channels are the server's own: their owner ends them. */
+  /** A drain does not refuse channels: the server makes them, and their owner ends them. */
   #requireOpen({ provider }: IngestName): void {
     if (this.#context.drain?.active === true && provider !== ProviderKind.MULTIPLEX) throw new IngestRefused('shutting-down', DRAINING);
   }
@@ -218,7 +218,7 @@ export class Application {
   }
 
   /**
-   * A stream that came from the server that the origin map named, passed to the caller, who brings it here; null: no such stream can
+   * Gives the caller a stream that came from the server named by the origin map, because this server makes it now. Null: no such stream can
    * continue.
    */
   #inherit(request: IngestRequest, settings: ProviderSettings): InboundStream | null {
@@ -252,12 +252,12 @@ export class Application {
     return refused || !this.#continues(existing, request);
   }
 
-  /** Outputs are made for good, so a stream cannot change from one kind to the other. */
+  /** The outputs of a stream never change their kind, so passthrough and ordinary sources cannot continue each other. */
   #continues(existing: InboundStream, request: IngestName): boolean {
     return existing.source.linked && this.#isPassthrough(existing.source.request) === this.#isPassthrough(request);
   }
 
-  /** A stream is none for itself. */
+  /** A stream is never its own stand-in. */
   #standInFor(name: string): Pick<InboundStreamOptions, 'standIn'> {
     const { standIns } = this.#context;
     const own = `stream://${this.vhost}/${this.name}/${name}`;
@@ -353,7 +353,7 @@ export class Application {
     });
   }
 
-  /** The configuration alone does not say what to make of streams. */
+  /** The outputs of a stream depend on more than the configuration: on advice, or on an overlay map. */
   get #asks(): boolean {
     return this.#adviser !== null || this.#overlayMap !== null;
   }
@@ -398,7 +398,7 @@ export class Application {
     const asked = { vhost, app, stream, sourceType, sourceUrl, createdAt, tracks, figures };
     const advice = await this.#adviser.advise(asked, signal);
     if (inbound.closed) return null;
-    // The answer is about the source that was there.
+    // The source changed while the control server answered.
     if (source.changes !== changes && !signal.aborted) return this.#profilesFor(inbound, signal);
     const logger = this.#logger.limited.child({ stream });
     const plan = advice.kind === 'profiles' ? planOf(advice.outputProfiles) : local;

@@ -38,6 +38,6 @@ test('each further audio codec becomes one separate rendition when players choos
   const choice: Partial<DefaultChoice> = { isCommon: ({ type, codec }) => type === 'video' || codec === 'AAC', everyAudioCodec: true };
   expect(chosen([VIDEO, OPUS, AAC, LOUD, MP3], choice)).toEqual(['default: hd aac', 'opus: hd opus', 'mp3: hd mp3']);
   expect(chosen([VIDEO, OPUS], choice)).toEqual(['default: hd opus']);
-  // A variant that has both is whole in the first.
+  // A variant with both codecs is complete in the first rendition.
   expect(chosen([VIDEO, AAC, { ...OPUS, variantName: 'aac' }], choice)).toEqual(['default: hd aac']);
 });

@@ -11,7 +11,9 @@ export interface DefaultChoice {
   readonly canServe: (track: VideoTrack | AudioTrack) => boolean;
   /** Whether every player supports the track; such tracks come first. Absent: all tracks are supported everywhere. */
   readonly isCommon?: (track: VideoTrack | AudioTrack) => boolean;
-  /** Players choose between renditions by their codecs: audio in another codec is a rendition more, behind the first. Absent: false. */
+  /**
+   * Players choose between renditions by codec: each further audio codec becomes a rendition of its own after the first. Absent: false.
+   */
   readonly everyAudioCodec?: boolean;
 }
 
@@ -32,7 +34,7 @@ export function defaultPlaylist(
   const renditions = [rendition('default', video, audio)];
   const codecs = new Set(audio === undefined ? [] : [audio.codec]);
   for (const other of everyAudioCodec ? others : []) {
-    // A rendition has all audio of its variant.
+    // The first rendition contains all audio of its variant.
     if (codecs.has(other.codec) || other.variantName === audio?.variantName) continue;
     codecs.add(other.codec);
     renditions.push(rendition(other.codec.toLowerCase(), video, other));

@@ -26,7 +26,7 @@ function frames(count: number): Packet[] {
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'] }));
 afterEach(() => void vi.useRealTimers());
 
-/** Lets `ms` pass for clock and timers, in steps as short as the buffer looks. */
+/** Advances clock and timers by `ms`, in steps as short as the interval of the buffer's checks. */
 function pass(clock: ManualClock, ms: number): void {
   for (let at = 0; at < ms; at += 5) {
     clock.advance(5);
@@ -102,7 +102,7 @@ describe('a delay buffer', () => {
     for (const packet of packets.slice(0, 45)) buffer.push(packet);
     expect([buffer.dropped, buffer.bytes]).toEqual([5, size]);
     pass(clock, 1005);
-    // There is room again, but these packets cannot be decoded.
+    // The buffer has room again, but these packets cannot be decoded without the dropped frame.
     for (const packet of packets.slice(45, 60)) buffer.push(packet);
     buffer.push(sound);
     for (const packet of packets.slice(60, 62)) buffer.push(packet);
@@ -135,7 +135,7 @@ describe('a delay buffer', () => {
 });
 
 describe('the rest of a delay buffer', () => {
-  /** Sizes of the turns until now. */
+  /** Number of packets in each turn so far. */
   const turnsIn = (seen: readonly (Packet | string)[]): number[] => {
     const turns = [0];
     for (const each of seen) {

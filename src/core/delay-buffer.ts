@@ -11,10 +11,13 @@ const MAX_BYTES = 256 * 1024 * 1024;
 const MAX_ENTRIES = 200_000;
 /** Minimum time between two checks of what is due, ms: frames that arrive together leave together. */
 const MIN_WAIT_MS = 5;
-/** Packets of the rest of a stream that leave at once. At intervals of 5 ms, 256 MiB leave within seconds, as fast as a disk can write. */
+/**
+ * Packets and bytes released at once when a stream has ended. At intervals of 5 ms, 256 MiB leave within seconds, as fast as a disk can
+ * write.
+ */
 const REST_PACKETS = 256;
 const REST_BYTES = 256 * 1024;
-/** Taken entries at the head that are worth moving the others. */
+/** Released entries at the head of the arrays before the rest is moved forward. */
 const COMPACT_FROM = 1024;
 
 const UNLIMITED = { packets: Number.POSITIVE_INFINITY, bytes: Number.POSITIVE_INFINITY };
@@ -28,7 +31,7 @@ export interface DelayBufferOptions {
   readonly onPacket: (packet: Packet, arrivedAt: number) => void;
   /** All due packets have been passed on. */
   readonly onReleased: () => void;
-  /** A receiver threw: no further packets are passed on. */
+  /** A receiver threw: no further packets are released. */
   readonly onFault: (error: unknown) => void;
   /** Default: 256 MiB. */
   readonly maxBytes?: number;

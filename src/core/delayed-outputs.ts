@@ -13,11 +13,14 @@ import type { Urgency } from './urgency.ts';
 /** After these ends the delayed rest is discarded; after all others it is still released, so that recordings are complete. */
 const UNSEEN: readonly CloseReason['code'][] = ['deleted', 'denied', 'no-room'];
 
-/** The outputs of a stream, made of it `delayMs` after it came (`Publishers/DelayBufferTimeMs`). The wall clock of its media stays that of its coming. */
+/**
+ * Outputs of a stream that get everything `delayMs` after its arrival (`Publishers/DelayBufferTimeMs`). The wall clock of the media remains
+ * that of the arrival.
+ */
 export class DelayedOutputs implements Outputs {
   readonly #outputs: Outputs;
   readonly #buffer: DelayBuffer;
-  /** The packet passed on last; null: none yet. */
+  /** The last packet released; null: none yet. */
   #released: Packet | null = null;
 
   /** `onFault`: the outputs threw while no packet came. */
@@ -48,7 +51,7 @@ export class DelayedOutputs implements Outputs {
     return this.#outputs.urgency;
   }
 
-  /** A packet that completes a part now arrived earlier, by the delay. */
+  /** The packets that complete parts now are in the buffer already, so no arriving packet is urgent. */
   get neededAt(): number {
     return Number.NEGATIVE_INFINITY;
   }

@@ -3,7 +3,7 @@
 /** The error for encoders and viewers that come during a drain. */
 export const DRAINING = 'the server is being drained: go to another one';
 
-/** The server has one. */
+/** One for the server. Starts inactive. */
 export class Drain {
   readonly #followers: ((active: boolean) => void)[] = [];
   #active = false;

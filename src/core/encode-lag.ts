@@ -3,17 +3,17 @@ import type { Packet } from '../media/packet.ts';
 import { toSeconds } from '../media/timebase.ts';
 import type { PlannedTrack } from './output-profile.ts';
 
-/** An encode that is no further behind its source has caught up, seconds: what encoders keep for themselves. */
+/** An encode this close to its source, seconds, has caught up: encoders hold back about as much. */
 const CAUGHT_UP_S = 0.5;
 
 /**
- * A transcoder has to start, and then to work off its waiting packets. Bypassed media that went ahead meanwhile would leave viewers seconds
- * without the encoded tracks. Times are seconds of media, at the end of a packet.
+ * Tells how long bypassed media must wait for the encodes of a stream. A transcoder starts late and then works off its waiting packets;
+ * without the wait, viewers would have no encoded tracks for seconds. Times are seconds of media, at the end of a packet.
  */
 export class EncodeLag {
-  /** Of each inbound track. */
+  /** End of the last packet of each inbound track. */
   readonly #heard = new Map<number, number>();
-  /** Of each encode of audio or video. */
+  /** End of the last packet of each encode of audio or video. */
   readonly #made = new Map<string, number>();
   /** The source of each encode that bypassed media waits for. */
   #sources = new Map<string, number>();
@@ -23,7 +23,7 @@ export class EncodeLag {
 
   /** A packet of the inbound stream. */
   heard({ track, dts, duration, event }: Packet): void {
-    // Events have times of their own.
+    // Events have times that say nothing about the progress of the media.
     if (event !== undefined) return;
     const end = toSeconds(dts + duration, track.timebase);
     this.#heard.set(track.id, end);
@@ -35,7 +35,7 @@ export class EncodeLag {
     this.#made.set(key, toSeconds(dts + duration, track.timebase));
   }
 
-  /** The stream begins with these tracks; its encodes get as much time again as it has waited for them. */
+  /** The stream begins with these tracks. Its encodes get as much time to catch up as it has waited for them. */
   begin(tracks: readonly PlannedTrack[], waitedSeconds: number): void {
     const encodes = tracks.filter(({ kind }) => kind === 'video' || kind === 'audio');
     this.#sources = new Map(encodes.map(({ key, source }) => [key, source.id]));

@@ -6,7 +6,7 @@ import { SourceWatch } from './source-watch.ts';
 import type { GatedStream } from './stand-in.ts';
 import type { Urgency } from './urgency.ts';
 
-/** Packets that wait with a keyframe, or for one: audio of some seconds, and one burst of everything. */
+/** Packets kept behind a closed gate: some seconds of audio, and one burst of everything. */
 const MAX_WAITING = 1000;
 const MAX_WAITING_BYTES = 33_554_432;
 /** An encoder that can be asked for a keyframe is asked this often, ms. */
@@ -17,7 +17,10 @@ export interface EncoderGateOptions {
   readonly stream: GatedStream;
   /** Monotonic, ms. */
   readonly now: () => number;
-  /** The waiting packets begin with a keyframe: false makes them wait for the next one. `open` may be called now, or later. */
+  /**
+   * The waiting packets begin with a keyframe. The result false discards them, and the next keyframe is awaited. `open` may be called
+   * within this call or later.
+   */
   readonly onReady: () => boolean;
 }
 
@@ -62,7 +65,7 @@ export class EncoderGate implements Omit<IngestStream, 'close'> {
     return this.#stream.urgency;
   }
 
-  /** The keyframe that it waits for may come at any time. */
+  /** The awaited keyframe may come at any time. */
   get neededAt(): number {
     return this.#probe === null ? this.#stream.neededAt : Number.NEGATIVE_INFINITY;
   }
@@ -124,7 +127,7 @@ export class EncoderGate implements Omit<IngestStream, 'close'> {
     try {
       this.#stream.setTracks(...this.#announced);
     } catch (error) {
-      // It has told them long ago, and cannot be refused by this call.
+      // The encoder announced the tracks long ago, so the error cannot reach it through this call.
       if (!(error instanceof ProtocolError)) throw error;
       this.#stream.dismiss(error.message);
       return;
@@ -152,7 +155,7 @@ export class EncoderGate implements Omit<IngestStream, 'close'> {
       if (wrong !== null) this.#stream.dismiss(wrong);
     }
     if (this.#hasKeyframe) {
-      // In front of the audio that came before it, which begins with it; of a burst the last one counts.
+      // The keyframe goes before the audio that came earlier. In a burst only the last keyframe counts.
       const audio = this.#waiting.filter(({ trackId }) => this.#typeOf(trackId) === 'audio');
       this.#forgetWaiting();
       this.#keep(packet);
@@ -174,7 +177,7 @@ export class EncoderGate implements Omit<IngestStream, 'close'> {
     }
   }
 
-  /** Behind everything that came in the same read. */
+  /** Calls `onReady` after everything from the same read has been taken. */
   #tell(): void {
     if (this.#due) return;
     this.#due = true;
@@ -202,7 +205,7 @@ export class EncoderGate implements Omit<IngestStream, 'close'> {
         if (track.type === 'video' && keyframe) this.#hasKeyframe = true;
       },
     });
-    // They were accepted when they came.
+    // The tracks were valid when they were announced, so this cannot throw.
     if (this.#announced !== null) probe.setTracks(this.#announced[0]);
     return probe;
   }

@@ -75,11 +75,11 @@ it('gives an event the time of the newest media, or its own time on the timeline
 
 it('moves a marker to the first keyframe that is at least an interval ahead', () => {
   carry(cue('in'));
-  // 9.5, 11.5, 13.5: the next but one.
+  // Keyframes come at 9.5, 11.5 and 13.5 s: the marker needs the second one from now.
   expect(packets[0]?.pts).toBe(13_500);
   bypassed = false;
   carry(cue('in'));
-  // Encoders make a keyframe at every request.
+  // An encoder makes a keyframe at any requested time.
   expect(packets[1]?.pts).toBe(12_000);
   keyframes = null;
   carry(cue('in'));

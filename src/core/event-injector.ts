@@ -15,7 +15,7 @@ const EVENTS = { burst: 100, perSecond: 50 } as const;
 export const MAX_EVENT_BYTES = 60_000;
 /** Breaks of one stream that end by themselves, at once. */
 const MAX_RETURNS = 16;
-/** Keyframes further apart than this, seconds, are waited for no longer. */
+/** Markers do not wait for keyframes that are further apart than this, seconds. */
 const MAX_LEAD = 10;
 /** Maximum distance of a keyframe from its expected time, seconds. */
 const JITTER = 0.02;
@@ -44,7 +44,7 @@ export function keyframesOf(stream: { readonly tracks: readonly Track[]; figures
   return video === undefined ? null : stream.figures(video.id);
 }
 
-/** Everything is of the stream, which has no need to close the desk. */
+/** Everything belongs to the stream. */
 export interface EventInjectorOptions {
   readonly clock: Clock;
   readonly router: { readonly eventTrack: DataTrack | null; readonly end: number; timeOf(seconds: number): number | null };
@@ -56,33 +56,33 @@ export interface EventInjectorOptions {
 }
 
 interface Return {
-  /** ms of the timeline. */
+  /** End of the break, ms of the timeline. */
   readonly at: number;
   readonly marker: BreakMarker;
-  /** Same as the beginning: both ends of a break bypass the delay, or neither. */
+  /** Same as at the beginning: both ends of a break bypass the delay, or neither does. */
   readonly urgent: boolean;
   readonly ofSource: boolean;
 }
 
-/** One for each inbound stream. It costs nothing while there are no events. */
+/** Puts events onto the data track of one inbound stream. Costs nothing while there are no events. */
 export class EventInjector {
   readonly counters: EventCounters = { carried: 0, refused: 0, malformed: 0 };
   readonly #options: EventInjectorOptions;
   readonly #budget = new TokenBucket(EVENTS);
   #returns: Return[] = [];
-  /** The first of their times; infinite without any. */
+  /** Earliest end of a break; infinite without breaks. */
   #nextReturn = Number.POSITIVE_INFINITY;
 
   constructor(options: EventInjectorOptions) {
     this.#options = options;
   }
 
-  /** Breaks wait for their ends: `pass` is to be called. */
+  /** Breaks are open: `pass` has to be called. */
   get waits(): boolean {
     return this.#returns.length > 0;
   }
 
-  /** Counts an event; whether it is within the limits. */
+  /** Counts an event; false when it exceeds the limits. */
   admits({ data }: SourceEvent): boolean {
     const fits = data.length <= MAX_EVENT_BYTES && this.#options.router.eventTrack !== null;
     if (fits && this.#budget.take(this.#options.clock.monotonic())) return true;
@@ -90,7 +90,7 @@ export class EventInjector {
     return false;
   }
 
-  /** The turn of an admitted event has come. */
+  /** Takes an admitted event when all earlier items have been processed. */
   carry(event: SourceEvent, urgent: boolean): void {
     const track = this.#options.router.eventTrack;
     if (track === null) {
@@ -131,7 +131,7 @@ export class EventInjector {
     this.#nextReturn = returns.reduce((first, { at }) => Math.min(first, at), Number.POSITIVE_INFINITY);
   }
 
-  /** Its time is that of the first keyframe that can be cut at: one interval ahead, unless it knows better. */
+  /** The break begins at the first keyframe where viewers can be switched: one keyframe interval ahead, unless the event has a time. */
   #mark(event: SourceEvent, track: DataTrack, own: number | null, urgent: boolean): void {
     const marker = readMarker(event.format, event.data);
     if (marker === null) return;
@@ -145,7 +145,7 @@ export class EventInjector {
     this.#emit(event, track, marker.type === 'cont' ? this.#now : at * 1000, urgent);
   }
 
-  /** The first time from `seconds` on at which all renditions can have a keyframe. */
+  /** The first time at or after `seconds` at which all renditions can have a keyframe. */
   #cutAt(seconds: number): number {
     const keyframes = this.#options.keyframes();
     if (keyframes === null || !this.#options.passesVideo()) return seconds;
@@ -167,7 +167,7 @@ export class EventInjector {
     return this.#options.router.end * 1000;
   }
 
-  /** Seconds that a marker is moved ahead. */
+  /** How far ahead of the media a marker is sent, seconds. */
   get #lead(): number {
     const seconds = this.#options.keyframes()?.keyframeSeconds ?? 0;
     return seconds > 0 ? Math.min(seconds, MAX_LEAD) : 0;

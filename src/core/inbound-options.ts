@@ -24,11 +24,11 @@ export interface InboundStreamOptions {
   readonly silenceTimeoutMs: number;
   /** How long a linked stream outlives its source, ms; 0 ends it at once. */
   readonly keepMs: number;
-  /** Plays on a linked stream while its source is away; absent: nothing does. */
+  /** Settings and maker of the stand-in that plays on a linked stream while its source is away; absent: there is none. */
   readonly standIn?: Pick<StandInControllerOptions, 'settings' | 'open'> | undefined;
   /** Timestamps of the source are kept instead of starting at 0. */
   readonly keepSourceTime: boolean;
-  /** Tracks for cues that come from elsewhere than the source, without ids; default: none. */
+  /** Tracks for cues that do not come from the source, without ids; default: none. */
   readonly subtitles?: readonly SubtitleTrack[];
   /** The outputs of the stream, which take over `inherited` outbound streams (default: none); each stream makes and closes its own. */
   readonly createOutputs: (stream: InboundStream, inherited?: InheritedOutputs) => Outputs;

@@ -13,7 +13,7 @@ const RELIEVED_AT = 128;
 /** Packets processed in one turn of the event loop, so that one stream does not delay the others. */
 const PACKETS_PER_TURN = 256;
 
-/** All items belong to the stream of the queue. */
+/** Dependencies of a queue; all items belong to one stream. */
 export interface InboundQueueOptions {
   readonly queues: QueueRegistry;
   readonly urn: string;
@@ -51,7 +51,7 @@ export class InboundQueue {
     }
     if (!this.#scheduled) {
       this.#scheduled = true;
-      // Behind everything that came in the same read.
+      // The turn begins after everything from the same read is in the queue.
       queueMicrotask(this.#turn);
     }
   }
@@ -70,12 +70,12 @@ export class InboundQueue {
     }
   }
 
-  /** The source changed: the new one has not been asked to stop. */
+  /** The source has changed: the new source has not been asked to stop. */
   forgetCongestion(): void {
     this.#congested = false;
   }
 
-  /** Takes nothing more, and no turn comes. Idempotent. */
+  /** Takes nothing more, and starts no further turn. Idempotent. */
   close(): void {
     this.#closed = true;
     this.#options.queues.remove(this.#queue);

@@ -119,7 +119,7 @@ export class InboundStream implements IngestStream, CoveredStream {
     this.#standInController = standIn === undefined ? null : new StandInController({ ...standIn, keepMs, stream: this, clock, logger });
   }
 
-  /** Asks the source for a keyframe, where its protocol can. */
+  /** Asks the source for a keyframe, if its protocol can do that. The source is not asked while its stand-in is on air. */
   requestKeyframe(trackId: number): void {
     if (this.#standInController?.onAir !== true) this.askKeyframe(trackId);
   }
@@ -349,7 +349,7 @@ export class InboundStream implements IngestStream, CoveredStream {
   close(reason: CloseReason): void {
     if (this.#closed) return;
     this.#drainLast();
-    // Processing the rest may have closed it.
+    // The rest of the packets may have closed the stream.
     if (this.#closed) return;
     this.#closed = true;
     this.#standInController?.close();
@@ -437,7 +437,7 @@ export class InboundStream implements IngestStream, CoveredStream {
     });
   }
 
-  /** Behind the call of the provider that has brought it here. */
+  /** Runs `action` after the present call of the provider has returned. */
   #soon(action: () => void): void {
     setImmediate(guarded(this.#logger, 'the end of an unusable source', () => (this.#closed ? undefined : action())));
   }

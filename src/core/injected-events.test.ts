@@ -133,7 +133,7 @@ it('forces a keyframe of every video encode where segments are to be cut', async
   await settled();
   stream.inject(CUE, false);
   await settled();
-  // An interval of the source ahead of the end of its media.
+  // One keyframe interval ahead of the end of the media.
   expect(transcoder.sessions[0]?.forcedKeyframes).toEqual([{ encodeId: 0, pts: 225_000 }]);
 });
 
@@ -196,7 +196,7 @@ it('refuses events before a source has sent media, and limits events that circle
   expect(passes).toBe(0);
   feed(ingest, 0, 1);
   await settled();
-  // With media, a ring takes only as much as a stream may carry: its clock stands.
+  // Media sets the clock, which stands still here: a loop of taps gets only as many events as one stream may carry.
   expect(stream.inject(ID3, false)).toBe(true);
   for (let turn = 0; turn < 300; turn += 1) await settled();
   expect(passes).toBeGreaterThan(50);

@@ -154,7 +154,7 @@ describe('MediaRouter', () => {
     expect(announcements.at(-1)).toEqual(before);
     router.push(videoPacket(1));
     expect(packets.map(({ track }) => track)).toEqual([before?.[0], before?.[0]]);
-    // Its packets would be taken for others.
+    // The old configuration cannot be kept: packets of the new track have another timebase.
     router.setTracks([videoTrack({ config: UNREADABLE, timebase: MPEG_90K }), audioTrack()]);
     expect(announcements.at(-1)).toMatchObject([{ type: 'audio' }, { type: 'data' }]);
   });

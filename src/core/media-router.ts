@@ -45,11 +45,11 @@ export class MediaRouter {
 
   readonly #keepSourceTime: boolean;
   readonly #steadyTime: boolean;
-  /** The run whose segment numbers the present source brings; null: none. */
+  /** The run of the segment numbers that the present source brings; null: the source brings none. */
   #run: string | null = null;
-  /** As configured; their ids are theirs until a track of the source needs one. */
+  /** As configured. All get new ids when a track of the source takes one of theirs. */
   #subtitles: readonly SubtitleTrack[];
-  /** Times of the present source are to be kept. */
+  /** The times of the present source are kept. */
   #keepsTime: boolean;
 
   constructor(
@@ -204,7 +204,7 @@ export class MediaRouter {
     const { timebase } = normalizer.position;
     const floor = this.#timeline.floorOf(toSeconds(packet.pts - packet.dts, normalizer.source.timebase));
     const isLater = floor === 0 || seconds > floor;
-    // Packets from before the lost connection do not come again.
+    // Packets from before a lost connection must not be sent twice.
     if (mark !== undefined && mark.run === this.#run && !isLater) return false;
     this.#started = true;
     this.#run = mark?.run ?? null;
@@ -260,7 +260,7 @@ function sameSource(a: SourceTrack, b: SourceTrack): boolean {
   return a.variantName === b.variantName && readAlike(a, b) && (a.type === 'data' || b.type === 'data' || sameBytes(a.config, b.config));
 }
 
-/** Packets of both mean the same, but for the configuration. */
+/** Packets of both tracks are read in the same way; the decoder configurations may differ. */
 function readAlike(a: SourceTrack, b: SourceTrack): boolean {
   if (a.type !== b.type || a.timebase.num !== b.timebase.num || a.timebase.den !== b.timebase.den) return false;
   return a.type === 'data' || b.type === 'data' || (a.codec === b.codec && a.format === b.format);

@@ -166,7 +166,7 @@ describe('Orchestrator', () => {
     await emptiedAt;
     drain.set(false);
     orchestrator.openIngest(target, request('b')).setTracks([audioTrack()]);
-    // A caller that stops waiting.
+    // The caller stops waiting.
     await emptied(drain, () => presenceIn(orchestrator), Promise.resolve());
     expect([drain.active, presenceIn(orchestrator).publishers]).toEqual([true, 1]);
   });
@@ -189,7 +189,7 @@ describe('Orchestrator', () => {
     first.close({ code: 'peer-left', detail: 'bye' });
     orchestrator.openIngest(target, request('d'));
     expect(() => orchestrator.openIngest(target, request('e'))).toThrow(refused);
-    // Streams that are pulled are connections of their provider, too.
+    // Pulled streams count as connections of their provider, too.
     const app = orchestrator.application('v', 'app');
     app?.openPulled({ ...request('p'), provider: 'ovt' });
     expect(() => app?.openPulled({ ...request('q'), provider: 'ovt' })).toThrow("has 1 streams of provider 'ovt'");
@@ -424,7 +424,7 @@ describe('Orchestrator', () => {
     expect(orchestrator.applicationOnDemand('v', 'made')).toBe(made);
 
     const ingest = orchestrator.openIngest({ host: 'x', app: 'made' }, request('s'));
-    // Not listed yet, but there.
+    // The stream is not listed yet, but it exists.
     clock.advance(100_000);
     orchestrator.onDemand.removeUnused(60_000);
     expect(orchestrator.application('v', 'made')).toBe(made);

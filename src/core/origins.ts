@@ -7,9 +7,9 @@ import type { StreamAddress } from './stream-address.ts';
 export interface WantedStream extends StreamAddress {
   /** Raw query of the request, without `?`; '' when there is none. */
   readonly query: string;
-  /** Address of who asks; absent: the server itself. */
+  /** Address of the client that asks; absent: the server itself asks. */
   readonly client?: string;
-  /** Ids of the servers that ask for it, the first to ask first; absent: it is no server that asks. */
+  /** Ids of the servers that ask for the stream, the first to ask first; absent: the client is not a server. */
   readonly via?: readonly string[];
 }
 
@@ -85,7 +85,7 @@ function composed({ location, pass }: OriginConfig, url: string, path: string, q
   return `${pass.scheme}://${base}${joint}${rest}${queries === '' ? '' : `?${queries}`}`;
 }
 
-/** Order and raw text of the others stay. */
+/** The query without secret parameters; all others keep their order and their encoding. */
 function withoutSecrets(query: string, secrets: SecretKeys): string {
   if (secrets.length === 0) return query;
   const isSecret = (parameter: string): boolean => secrets.includes(parameter.split('=', 1)[0]?.toLowerCase() ?? '');

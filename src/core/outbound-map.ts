@@ -25,9 +25,9 @@ interface Slot {
   /** Outbound track id. */
   readonly id: number;
   planned: PlannedTrack;
-  /** Null until the transcoder has told the parameters. */
+  /** Null until the transcoder has announced the parameters. */
   track: Track | null;
-  /** Why there is none, for good; null: it is there or may come. */
+  /** Why the track will never come; null: it exists or may come. */
   failure: EncodeFailure | null;
 }
 
@@ -144,13 +144,15 @@ export class OutboundMap {
       if (track === null) continue;
       const { pts, dts, duration, keyframe, data, event, mark } = packet;
       const routed = { track, pts, dts, duration, keyframe, data };
-      // Media has no such members, or seldom, so that its packets look alike to the engine.
+      // Media packets seldom have these members; without them all packet objects have the same shape.
       if (event === undefined && mark === undefined) this.#push(routed);
       else this.#push({ ...routed, ...(event !== undefined && { event }), ...(mark !== undefined && { mark }) });
     }
   }
 
-  /** An encoded track has parameters, or other ones than before; they are its own but for id and names. */
+  /**
+   * The transcoder has announced the parameters of an encoded track, or has changed them. The outbound track keeps its own id and names.
+   */
   setEncoded(key: string, encoded: Track): void {
     const slot = this.#slots.get(key);
     if (slot === undefined || slot.planned.kind === 'bypass') return;
@@ -192,7 +194,7 @@ export class OutboundMap {
     return this.#slots.get(key)?.id;
   }
 
-  /** The producer of an outbound track. */
+  /** How an outbound track is made. */
   plannedTrack(trackId: number): PlannedTrack | undefined {
     for (const slot of this.#slots.values()) if (slot.id === trackId) return slot.planned;
     return undefined;
@@ -283,7 +285,7 @@ export class OutboundMap {
     if (isMore || (this.#releasing && this.#lag === null)) this.#turnSoon();
   };
 
-  /** Media time, seconds, at which the encodes still have to arrive. */
+  /** Media time, seconds, that the slowest encode has reached: packets after it stay in the hold. */
   #limit(): number {
     const lag = this.#lag;
     if (lag === null) return Number.POSITIVE_INFINITY;
@@ -298,7 +300,7 @@ export class OutboundMap {
     this.#release(Number.POSITIVE_INFINITY);
   }
 
-  /** True when there are more packets from before `before`, seconds. */
+  /** Releases at most `limit` held packets. True when packets from before `before`, seconds, are left. */
   #release(limit: number, before = Number.POSITIVE_INFINITY): boolean {
     let count = 0;
     for (; count < limit; count += 1) {

@@ -21,14 +21,14 @@ export interface EnabledPublisher {
 }
 
 interface Consumer {
-  /** In words. */
+  /** Name of the consumer, for the log. */
   readonly who: string;
   /** Null for a tap. */
   readonly kind: PublisherKind | null;
   readonly stream: PublisherStream;
 }
 
-/** A track that viewers should have and have not. */
+/** A track that viewers should have but do not get. */
 export interface LeftOut {
   readonly sentence: string;
   readonly fault: EncodeFault;
@@ -84,9 +84,9 @@ export class OutboundStream implements PublishableStream {
     logger: Logger;
     requestKeyframe: (trackId: number) => void;
     wake: () => void;
-    /** Default: always. */
+    /** Default: there is always room. */
     hasRoom?: (kind: PublisherKind) => boolean;
-    /** The publishers know the tracks, which are new. */
+    /** The publishers have received new tracks. */
     onTracks?: () => void;
   }) {
     this.id = options.id;
@@ -236,7 +236,7 @@ export class OutboundStream implements PublishableStream {
     try {
       consumer.stream.close({ code: 'peer-error', detail: 'publisher failed' });
     } catch {
-      // The failure above is the one to report.
+      // The caller reports the error that came first.
     }
   }
 }

@@ -15,13 +15,13 @@ export const PASSTHROUGH_PROFILE: OutputProfileConfig = readOutputProfile({
   encodes: { videos: [{ bypass: true }], audios: [{ bypass: true }] },
 }).typed;
 
-/** Frame rates are written with two or three decimals. */
+/** Difference below which two frame rates are equal, because they are written with two or three decimals. */
 const SAME_FRAMERATE = 0.0005;
 
 type Operator = 'eq' | 'lte' | 'gte';
 
 interface Planned {
-  /** Names the encode and the inbound track; the outbound track keeps its id by it while the profile lives. */
+  /** Identifies the encode and its inbound track; the outbound track keeps its id by this key while the profile exists. */
   readonly key: string;
   readonly source: Track;
   /** Name of the encode; empty for data. */
@@ -36,7 +36,7 @@ export type PlannedEncode = Planned &
     | { readonly kind: 'image'; readonly encode: EncodeImageConfig }
   );
 
-/** How an inbound track becomes one of an outbound stream. */
+/** An outbound track, bypassed or encoded. */
 export type PlannedTrack = PlannedEncode | (Planned & { readonly kind: 'bypass' });
 
 /** Knowledge about inbound tracks beyond their own descriptions. */

@@ -21,7 +21,7 @@ export interface OverlayMapEntry<Overlay extends OverlayPlace = MappedOverlay> e
 const MAX_OVERLAYS = 16;
 /** Pixels of a side that is not told. */
 const DEFAULT_SIDE = '100';
-/** Of any frame and any image: sums that cannot be worked out with these cannot be with others either, but for a division by zero. */
+/** Example sizes for checking the sums: a sum that fails with them fails with all sizes, except for a division by zero. */
 const SOME_SIZE = { frame: { width: 1280, height: 720 }, image: { width: 100, height: 100 } };
 
 /** The entries that are enabled. Throws `ConfigError` with the line at fault. */

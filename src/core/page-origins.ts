@@ -1,4 +1,4 @@
-/** Cross-origin rules of the applications of a virtual host, for delivery threads: they are known before, and without, a stream. */
+/** Cross-origin rules of the applications of a virtual host. Delivery threads need them for streams that do not exist yet, too. */
 import type { ApplicationConfig, CrossDomainsConfig } from '../config/index.ts';
 import type { VirtualHost } from './virtual-host.ts';
 

@@ -19,7 +19,10 @@ export interface Presence {
   readonly sessions: number;
 }
 
-/** Recordings and pushes do not count, because they need not leave. `readers`: number of streams read without a session. */
+/**
+ * Counts publishers and viewers. Recordings and pushes do not count: they need not leave before the server does. `readers`: number of
+ * streams read without a session.
+ */
 export function presenceIn({ virtualHosts, meter }: Pick<Orchestrator, 'virtualHosts' | 'meter'>, readers = 0): Presence {
   let publishers = 0;
   for (const { applications } of virtualHosts) {

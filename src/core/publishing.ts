@@ -80,7 +80,7 @@ export interface PublishableStream {
   hasRoom(kind: PublisherKind): boolean;
   /** Counts and lists a viewer. The publisher limits their number. */
   openSession(request: SessionRequest): SessionHandle;
-  /** A reader without a session needs packets from now on; `urgency` of the publisher's stream includes it already. */
+  /** A reader without a session needs packets from now on; the publisher's `urgency` has been raised already. */
   wake(): void;
   figures(trackId: number): TrackFigures;
   /** Asks for a keyframe of an encoded video track soon; nothing happens for other tracks. May be called often. */
@@ -96,7 +96,7 @@ export interface PublisherStream {
   readonly urgency?: Urgency;
   /** With `LOW_LATENCY`: the wall clock, ms, before which no packet completes a part that viewers wait for. Default: any packet may. */
   readonly neededAt?: number;
-  /** Media that viewers do not get, or not well, and remedies: a few sentences, each logged as well. Default: none. */
+  /** Sentences about media that viewers do not get or get badly, with remedies; each is logged as well. Default: none. */
   readonly warnings?: readonly string[];
   /** Tracks are known, or changed mid-stream; called before the first packet that needs them. */
   onTracks(tracks: readonly Track[]): void;

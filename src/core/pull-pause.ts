@@ -8,7 +8,9 @@ const MAX_DOUBLINGS = 8;
 /** Streams that lost one origin together must not reconnect together. */
 const JITTER = 0.2;
 
-/** Milliseconds to wait after `failures` in a row; doubles with every round over the URLs of a persistent stream. `random` is 0 to 1. */
+/**
+ * Milliseconds to wait after `failures` in a row. For a persistent stream they double with every round over its URLs. `random` is 0 to 1.
+ */
 export function pullPause(failures: number, { urls, persistent }: { urls: number; persistent: boolean }, random: number): number {
   const doublings = persistent ? Math.min(Math.floor((failures - 1) / urls), MAX_DOUBLINGS) : 0;
   return Math.min(MAX_MS, FIRST_MS * 2 ** doublings) * (1 - JITTER + JITTER * random);

@@ -119,10 +119,10 @@ it('leaves no open source, no stream and no document of a deleted pull, for arbi
       await Promise.all(working);
       const listed = (): string[] => application().streams.map(({ name: of }) => of);
       await new Promise((resolve) => setImmediate(resolve));
-      // One stream has one source.
+      // A stream has only one source.
       const open = () => source.opened.filter(({ closed }) => !closed).length;
       await expect.poll(() => open()).toBeLessThanOrEqual(listed().length);
-      // Stored pulls play, or wait until they can.
+      // Stored pulls play, or wait for their return.
       const missing = [...store.documents.keys()].filter((one) => !listed().includes(one));
       expect(missing.length).toBeLessThanOrEqual(pulls.waiting);
       pulled += source.opened.length;

@@ -37,16 +37,16 @@ export interface PullRegistryOptions {
 
 /** Interval of checks whether ended streams can return: viewers may wait for a stream that another node pulled. */
 const RETURN_EVERY_MS = 250;
-/** The owner of a new persistent stream is known after this time at the latest, ms. */
+/** Maximum wait for the assignment of a new persistent stream to a node, ms. */
 const TOLD_MS = 1500;
 const TOLD_EVERY_MS = 20;
 
 interface Entry {
   readonly pull: PulledStream;
   readonly document: PullDocument;
-  /** It is on disk; false until then. */
+  /** False until the document is on disk. */
   saved: boolean;
-  /** Reason of its end; null while it runs. */
+  /** Reason of the end of the stream; null while it runs. */
   ended: CloseReason | null;
 }
 
@@ -145,7 +145,7 @@ export class PullRegistry {
       pull.end({ code: 'deleted', detail: 'the persistent stream could not be saved' });
       throw error;
     }
-    // It ended while it was being written.
+    // The stream ended while its document was being written.
     this.#watch();
     if (entry.ended?.code === 'deleted') await this.#remove(document);
     else if (entry.ended !== null && !this.#shutDown) this.#lull(document);
@@ -212,7 +212,7 @@ export class PullRegistry {
   #open(document: PullDocument): Entry {
     const { clock, logger, application, secrets } = this.#options;
     const { vhost, app, name } = document;
-    // Viewers' requests come from a known definition, and could push others out.
+    // The secrets of configured and requested streams are known from the configuration; learning them again could push out others.
     if (document.configured !== true) secrets?.learn(secretsOf(document));
     const source = this.#sourceOf(document);
     const key = keyOf(document);
@@ -237,7 +237,7 @@ export class PullRegistry {
     return entry;
   }
 
-  /** The API answers with its own URL; for viewers' requests the caller reports it. */
+  /** Logs why a stream of the API or the state folder cannot be pulled. Callers report refused requests of viewers themselves. */
   #tellRefusal({ vhost, app, name, urls, configured = false }: PullDocument, error: unknown): void {
     if (configured || !(error instanceof IngestRefused || error instanceof PullFailed)) return;
     const fields = { vhost, app, stream: name, url: shownUrl(urls[0] ?? '') };
@@ -256,7 +256,7 @@ export class PullRegistry {
     if (this.#entries.get(key) === entry) this.#entries.delete(key);
     entry.ended = reason;
     const { document } = entry;
-    // A document that is being removed or saved is handled there.
+    // The call that saves or removes a document handles its end.
     if (!isDurable(document) || this.#shutDown || !entry.saved || !this.#stored.has(key)) return;
     const { vhost, app, name } = document;
     if (reason.code !== 'deleted') {
@@ -317,7 +317,7 @@ export class PullRegistry {
     for (const [key, { document }] of this.#dormant) {
       const { vhost, app, name } = document;
       if (this.#stateOf(document) !== 'ours') continue;
-      // Asking is cheap, and refusals are not for the log each time.
+      // An occupied name is checked here, because `#resume` would log a refusal each time.
       const isRelayed = this.#entries.get(key)?.document.fromOriginMap === true;
       if (!isRelayed && this.#options.application(vhost, app)?.hasStream(name) !== false) continue;
       try {
@@ -369,7 +369,7 @@ export class PullRegistry {
     }
   }
 
-  /** Unless it was deleted, or its name is used meanwhile. */
+  /** Saves the document again, unless it was deleted or its name is in use now. */
   async #putBack(document: PullDocument): Promise<void> {
     if (!this.#isStored(document)) return;
     try {

@@ -7,7 +7,7 @@ import type { StreamAddress } from './stream-address.ts';
 
 /** Receives the media of a source. Everything after `close`, or after the session was closed, is ignored. */
 export interface PullSink extends Pick<IngestStream, 'setTracks' | 'push' | 'pushEvent' | 'countBytes'> {
-  /** Media has arrived, although it may have to wait before it can be pushed. A silent source is given up. */
+  /** Media has arrived, even if it has to wait before it is pushed. A source without such calls counts as silent. */
   heard(): void;
   /** The source ended or failed. */
   close(reason: CloseReason): void;
@@ -21,7 +21,7 @@ export interface PullTarget {
   /** The provider's part of the application's configuration; its type is the provider's to know. */
   readonly settings: unknown;
   readonly sink: PullSink;
-  /** Gives the opening up; of no effect once `open` has resolved. */
+  /** Aborts the opening; without effect once `open` has resolved. */
   readonly signal: AbortSignal;
   readonly logger: Logger;
   /** The stream's name here; absent: the source is only probed. */

@@ -18,7 +18,7 @@ it('goes back to the first URL when that works again, and viewers see no jump in
   expect(source.opened[0]?.closed).toBe(false);
   first = true;
   await expect.poll(() => source.opened.length).toBe(2);
-  // It accepts, which is not enough.
+  // The first source accepts the request but sends nothing.
   await new Promise((resolve) => setTimeout(resolve, 250));
   expect(application.stream('s')?.sourceUrl).toBe('rtsp://second/');
   source.deliver(1);
@@ -29,7 +29,7 @@ it('goes back to the first URL when that works again, and viewers see no jump in
   const steps = times.slice(1).map((time, index) => time - (times[index] ?? 0));
   expect(Math.max(...steps)).toBeLessThan(3200);
   expect(Math.min(...steps)).toBeGreaterThan(2800);
-  // The one it came from, and the try that found the first.
+  // The second source, and the probe of the first.
   expect(source.opened.filter(({ closed }) => closed).length).toBe(2);
 });
 
@@ -72,7 +72,7 @@ it('keeps no memory of attempts while the connection of another URL lives on', a
   const open = source.open.bind(source);
   source.open = async (target) => {
     const session = await open(target);
-    // It accepts, and has nothing to send.
+    // The first source accepts the request but sends nothing.
     if (target.url.includes('first')) target.sink.close({ code: 'peer-left', detail: 'nothing' });
     return session;
   };

@@ -16,11 +16,11 @@ import { SuccessorLookup } from './successor-lookup.ts';
 
 /** Interval of the checks for silence, disuse and failback, ms. Everything a source does is an event. */
 const SUPERVISION_MS = 100;
-/** A source that ends at once is not asked again before this time since it was asked, ms. */
+/** Minimum time between two attempts when a source ends at once, ms. */
 const MIN_CONNECTION_MS = 100;
 /** Time for one URL to deliver. */
 const CONNECT_TIMEOUT_MS = 4000;
-/** Time for a first URL that is tried again to deliver a packet: it may have to wait for sender reports. */
+/** Time for a first URL to deliver a packet when it is tried again: it may have to wait for sender reports. */
 const PROBE_MS = 8000;
 /** Time for the first round over all URLs, because the request waits for it. */
 const FIRST_ROUND_MS = 10_000;
@@ -38,7 +38,7 @@ export interface PulledStreamOptions {
   readonly register: (request: IngestRequest) => InboundStream;
   /** The stream has ended for good. */
   readonly onEnd: (reason: CloseReason) => void;
-  /** It is not given up, however long its source is away; absent: it is. */
+  /** True while the stream must be kept, however long its source is away; absent: never. */
   readonly isAwaited?: () => boolean;
 }
 
@@ -49,11 +49,14 @@ interface Connection {
   session: PullSession | null;
   /** Why the source ended; null while it delivers. */
   reason: CloseReason | null;
-  /** Its media is unusable: reconnecting at once would not help. */
+  /** The media is unusable: reconnecting at once would not help. */
   refused: boolean;
-  /** Resolves when there is a reason, or the connection was given up. Only one wait at a time: it lives as long as the source does. */
+  /**
+   * Resolves when `reason` is set or the connection is given up. Has only one waiter at a time, because it lives as long as the source
+   * does.
+   */
   readonly over: PromiseWithResolvers<void>;
-  /** A first URL that is tried meanwhile: the try ends with the connection. */
+  /** The probe of the first URL, which ends with this connection. */
   probe: Probe | null;
 }
 
@@ -195,7 +198,7 @@ export class PulledStream {
         this.#fail(error);
         return;
       }
-      // Only when the application is gone, too, is it gone for good.
+      // A persistent stream is deleted only if its application is gone, too.
       const code = error.code === 'no-application' ? 'deleted' : 'application-restart';
       this.end({ code, detail: `could not return after the restart of its application: ${error.message}` });
     }
@@ -267,7 +270,7 @@ export class PulledStream {
   #open(url: string, sink: PullSink, limitMs: number): Promise<PullSession> {
     const { source, definition, settings, address } = this.#options;
     const { ignoreRtcpSRTimestamp: ignoreSenderReports } = definition.properties;
-    // Not AbortSignal.any: each of those leaves something behind in a signal that lives for months.
+    // AbortSignal.any would leave an entry in a signal that lives for months, with every attempt.
     const attempt = new AbortController();
     const closing = this.#closing.signal;
     return new Promise((resolve, reject) => {
@@ -363,7 +366,7 @@ export class PulledStream {
       return;
     }
     this.#noteInput();
-    // For streams of the configuration, rounds are counted.
+    // Streams of the configuration end by the number of rounds, which is checked above.
     if (configured || this.#turns < this.#urls.length) return;
     if (this.#options.clock.monotonic() - this.#inputAt <= noInputFailoverTimeoutMs) return;
     this.end({ code: 'timeout', detail: `no input for ${noInputFailoverTimeoutMs} ms` });
@@ -376,7 +379,7 @@ export class PulledStream {
     this.#turns = 0;
   }
 
-  /** The source is lost: on with the next URL. */
+  /** The source is lost: the next URL follows. */
   #leave(why: string): void {
     const connection = this.#connection;
     if (this.closed || connection === null) return;
@@ -403,10 +406,10 @@ export class PulledStream {
     if (connection !== null) connection.probe = probe;
     try {
       const session = await this.#open(url, probe, CONNECT_TIMEOUT_MS);
-      // Many servers accept and have nothing to send.
+      // Many servers accept a request for a stream that they cannot send.
       const delivers = await this.#delivers(probe).finally(() => session.close());
       if (!delivers) throw new PullFailed('the source sends nothing');
-      // Lost meanwhile: the next URL is being connected.
+      // The source was lost meanwhile, and the next URL is being connected.
       if (this.closed || this.#connection !== connection) return;
       this.#logger.info({ url: shownUrl(url) }, 'the first source works again');
       this.#disconnect();

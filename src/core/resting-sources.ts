@@ -10,7 +10,7 @@ export interface RestingSource {
 export class RestingSources {
   readonly #sources: RestingSource[] = [];
 
-  /** Adds one for the life of the server. */
+  /** Adds a source, for the life of the server. */
   add(source: RestingSource): void {
     this.#sources.push(source);
   }

@@ -2,10 +2,10 @@
 import type { Packet } from '../media/packet.ts';
 import type { SegmentMark } from '../media/segment-mark.ts';
 
-/** Reported within the call that brings the packet to the numbering publisher, before later publishers get it. */
+/** Called within the call that brings the packet to the numbering publisher, before later publishers get the packet. */
 export type MarkListener = (mark: SegmentMark, packet: Packet) => void;
 
-/** One for each outbound stream. Needs no closing. */
+/** The segment marks of one outbound stream. Needs no closing. */
 export class SegmentMarks {
   #listener: MarkListener | null = null;
   #followers: readonly (() => void)[] = [];
@@ -15,12 +15,12 @@ export class SegmentMarks {
     this.#listener?.(mark, packet);
   }
 
-  /** `follower`, which numbers by another server's marks, is notified when the stream no longer comes from such a server. */
+  /** `follower` numbers by another server's marks. It is called when the stream no longer comes from that server. */
   follow(follower: () => void): void {
     this.#followers = [...this.#followers, follower];
   }
 
-  /** Marks have ended: the numbering publisher decides by itself. */
+  /** The marks have ended: from now on the numbering publisher decides by itself. */
   leave(): void {
     for (const follower of this.#followers) follower();
   }

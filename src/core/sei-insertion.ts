@@ -10,13 +10,13 @@ import { ProtocolError } from '../util/protocol-error.ts';
 const MAX_WAITING = 32;
 
 interface WaitingSei {
-  /** ms: frames before it are another's. */
+  /** Time of the event, ms: earlier frames do not get its message. */
   readonly from: number;
   readonly keyframeOnly: boolean;
   readonly payload: Uint8Array;
 }
 
-/** Empty, and no work at all, while there are no such events. */
+/** Does nothing while there are no such events. */
 export class SeiInsertion {
   /** By track. */
   readonly #waiting = new Map<number, WaitingSei[]>();

@@ -4,7 +4,7 @@ import { ByteMeter } from './byte-meter.ts';
 import type { PublisherKind } from './kinds.ts';
 import type { EgressMeter, SessionHandle, SessionRequest } from './publishing.ts';
 
-/** One viewer of a stream, of whichever publisher. */
+/** One viewer of a stream, over any publisher. */
 export class Session implements SessionHandle {
   readonly id: string;
   readonly kind: PublisherKind;
@@ -73,7 +73,7 @@ export class SessionRegistry {
 
   open(request: SessionRequest): Session {
     const session = new Session(request, this.#clock, this);
-    // Two of one name would be a mistake of a publisher; the count stays right all the same.
+    // Two sessions of one name would be a mistake of a publisher. The count stays right even then.
     this.#entries.get(request.id)?.session.close('another session has taken its name');
     this.#entries.set(session.id, { session, onTerminate: request.onTerminate });
     this.#meter.connect(session.kind);
@@ -90,7 +90,7 @@ export class SessionRegistry {
     return true;
   }
 
-  /** For ended sessions. */
+  /** Called by sessions that have ended. */
   forget(session: Session, reason: string): void {
     if (this.#entries.get(session.id)?.session !== session) return;
     this.#entries.delete(session.id);

@@ -118,7 +118,7 @@ describe('a persistent pull that several nodes know', () => {
 
   it.each([
     { provider: ProviderKind.SCHEDULED, sourceType: SourceType.SCHEDULED, goesOn: true },
-    // Its time is steadier than that of the relayed stream.
+    // A channel's clock is steadier than the relayed stream's.
     { provider: ProviderKind.MULTIPLEX, sourceType: SourceType.MULTIPLEX, goesOn: false },
   ])('leaves the stream to a channel as well ($provider)', async ({ provider, sourceType, goesOn }) => {
     const { application, pulls, relayed, origin } = setUp('others', ['${OriginStreamName}']);
@@ -154,7 +154,7 @@ describe('a persistent pull that several nodes know', () => {
     await pulls.create(application, relayed('s'));
     origin.plays = () => false;
     for (const { target } of origin.opened) target.sink.close({ code: 'peer-left', detail: 'it died' });
-    // Neither waits for the other.
+    // One stream does not wait for the other.
     await expect.poll(() => application.hasStream('other'), { timeout: 15_000 }).toBe(false);
     expect(application.hasStream('s')).toBe(true);
   }, 20_000);

@@ -1,6 +1,6 @@
 /** Work that several nodes know and one of them does at a time: persistent pulls, channels, pushes. */
 
-/** `unknown`: it is not told yet, as at the beginning. */
+/** `unknown`: the nodes have not decided yet, for example at the start. */
 export type WorkState = 'ours' | 'others' | 'unknown';
 
 /** A piece of work, identified alike on all nodes. */
@@ -17,5 +17,5 @@ export interface SharedWork {
   stateOf(work: Work): WorkState;
 }
 
-/** For a server that shares nothing. */
+/** For a server without other nodes: all work is its own. */
 export const OWN_WORK: SharedWork = { stateOf: () => 'ours' };

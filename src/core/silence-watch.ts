@@ -10,7 +10,7 @@ const MAX_WAIT_MS = 3_600_000;
 /** A check later than this, ms, was held up, and so was the reading of data sent meanwhile. */
 const STALL_MS = 2000;
 
-/** For one stream, whatever its present source; the owner stops it. */
+/** Watches one stream, whatever its present source; the owner stops it. */
 export class SilenceWatch {
   readonly #clock: Clock;
   readonly #logger: Logger;
@@ -33,17 +33,17 @@ export class SilenceWatch {
     return this.#clock.monotonic() - this.#heardAt;
   }
 
-  /** A source begins, which may be silent for `limit` ms; 0: for ever. */
+  /** A source begins, which may be silent for `limit` ms; 0: without limit. */
   start(limit: number): void {
     this.stop();
     this.#heardAt = this.#clock.monotonic();
     if (limit <= 0) return;
-    // From the last look, when the limit had nearly passed.
+    // Time of the previous check, if the limit had nearly passed by then.
     let lookedAt: number | null = null;
     const look = guarded(this.#logger, 'the watch over a stream', () => {
       const now = this.#clock.monotonic();
       const left = limit - this.silence;
-      // The first check after the server was held up is never the last.
+      // After a stall, data that has arrived is read before the next check, so one late check is not enough.
       const isHeldUp = lookedAt === null || now - lookedAt > STALL_MS;
       lookedAt = left <= CHECK_MS ? now : null;
       this.#timer = setTimeout(look, Math.min(Math.max(left - CHECK_MS, CHECK_MS), MAX_WAIT_MS));
@@ -63,7 +63,10 @@ export class SilenceWatch {
     this.#dataTracks = new Set(tracks.filter(({ type }) => type !== 'video' && type !== 'audio').map(({ id }) => id));
   }
 
-  /** A packet of `trackId` came at `now`. Data is no sign of life: it is sent by hand, or by a script. */
+  /**
+   * A packet of `trackId` came at `now`. Data tracks do not count: their packets may come from a person or a script while the encoder is
+   * dead.
+   */
   heard(trackId: number, now: number): void {
     if (!this.#dataTracks.has(trackId)) this.#heardAt = now;
   }

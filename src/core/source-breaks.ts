@@ -6,8 +6,8 @@ import type { SourceEvent } from './ingest.ts';
 const MAX_OPEN = 16;
 
 /**
- * The breaks that a source has begun on a stream which it may leave at any time, and come to at any time: none of them outlives it, and none ends
- * that has not begun there. Needs no closing.
+ * The breaks that the present source has begun. A source may come and leave in the middle of a break: no break outlives its source, and no
+ * end passes whose beginning the source has not sent. Needs no closing.
  */
 export class SourceBreaks {
   readonly #open = new Map<string, BreakMarker>();
@@ -30,7 +30,7 @@ export class SourceBreaks {
     return true;
   }
 
-  /** The source leaves at `at`, seconds, or null for now: what ends that it has begun. */
+  /** The source leaves at `at`, seconds, or now if null. Returns the ends of its open breaks. */
   end(at: number | null): SourceEvent[] {
     const open = [...this.#open.values()];
     this.#open.clear();

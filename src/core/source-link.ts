@@ -3,7 +3,7 @@ import type { CloseReason, IngestStream, SourceCue, SourceEvent, SourcePacket } 
 import type { PullSink } from './pull.ts';
 import { Urgency } from './urgency.ts';
 
-/** Dependencies of a link. The stream stays its owner's. */
+/** Dependencies of a link, which never closes the stream. */
 export interface SourceLinkOptions {
   readonly stream: Omit<IngestStream, 'close'>;
   readonly clock: Clock;

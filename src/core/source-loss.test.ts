@@ -196,7 +196,7 @@ describe('a stream that outlives its source', () => {
     const { application, clock, request } = setUp({ providers: { rtmp: { packetSilenceTimeoutMs: 2 ** 31 + 1000 } } });
     const waits: number[] = [];
     const fake = globalThis.setTimeout;
-    // Not a spy: vitest restores those once more after the file, and files that share the process would be left with this fake.
+    // Not a spy: vitest restores spies again after the file, which would leave this fake to the next file in the process.
     globalThis.setTimeout = Object.assign((...[callback, ms = 0]: [() => void, number?]) => {
       waits.push(ms);
       return fake(callback, ms);
@@ -240,7 +240,7 @@ describe('a stream that outlives its source', () => {
     ingest.setTracks([videoTrack()]);
     clock.advance(before);
     vi.advanceTimersByTime(before);
-    // A timer that is overdue fires once.
+    // An overdue timer fires once.
     clock.advance(30_000);
     vi.advanceTimersToNextTimer();
     expect(ingest.closed).toBe(false);

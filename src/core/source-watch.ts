@@ -8,14 +8,14 @@ import { TokenBucket } from '../util/token-bucket.ts';
 export const MAX_BYTES_PER_SECOND = 64 * 1024 * 1024;
 /** A track that sends for this long, ms, while less than a second of its media time passes has a stopped clock. */
 export const MAX_STANDSTILL_MS = 30_000;
-/** Between two packets at most so much of it counts, ms: a pause of the source is none of its clock. */
+/** Counts at most this much between two packets, ms, because a pause of the source does not mean a stopped clock. */
 const MAX_STEP_MS = 1000;
-/** Limit of changes of tracks or their parameters: a new source has many, a switched source one every few seconds. */
+/** Limit of changes of tracks or their parameters: a new source makes many, a switched source one every few seconds. */
 const CHANGES = { burst: 60, perSecond: 1 } as const;
-/** Packets and parameters that cannot be read. More than a whole broken track has, a few seconds long. */
+/** Limit of unreadable packets and parameters: a track that is broken for a few seconds has fewer. */
 const MALFORMED = { burst: 500, perSecond: 100 } as const;
 
-/** Where the time of a track stood a second of it ago. */
+/** State of a track at the last whole second of its media time. */
 interface Pace {
   seconds: number;
   bytes: number;
@@ -31,7 +31,7 @@ export class SourceWatch {
   #changes = new TokenBucket(CHANGES);
   #malformed = new TokenBucket(MALFORMED);
 
-  /** A packet has its place on the timeline: does the time of its track go on? */
+  /** Checks that the media time of a track advances. */
   packet({ track, dts, data }: Packet, now: number): string | null {
     const seconds = toSeconds(dts, track.timebase);
     const pace = this.#paces.get(track.id);
@@ -58,14 +58,14 @@ export class SourceWatch {
     return `the clock of track ${track.id} stands still: less than a second of its time came in ${MAX_STANDSTILL_MS} ms`;
   }
 
-  /** The source has changed its tracks, or their parameters: does it do so all the time? */
+  /** Checks how often the source changes its tracks or their parameters. */
   change(tracks: readonly Pick<Track, 'id'>[], now: number): string | null {
     for (const id of this.#paces.keys()) if (!tracks.some((track) => track.id === id)) this.#paces.delete(id);
     if (this.#changes.take(now)) return null;
     return `its parameters change more than ${CHANGES.perSecond} time a second, ${CHANGES.burst} times at once`;
   }
 
-  /** Something could not be read: is it nearly everything? */
+  /** Checks how many packets cannot be read. */
   fault(what: string, now: number): string | null {
     if (this.#malformed.take(now)) return null;
     return `more than ${MALFORMED.perSecond} packets a second cannot be read, the first one: ${what}`;

@@ -98,7 +98,7 @@ describe('a stand-in', () => {
     encoder.push(videoPacket(60));
     await studio.pass(50);
     expect(shown(studio.packets).slice(-2)).toEqual([999, 64]);
-    // The encoder's silence is measured apart from the stand-in's packets.
+    // Packets of the stand-in do not end the encoder's silence.
     await studio.pass(600);
     standIn!.begin();
     for (let ms = 0; ms < 2600; ms += 100) {
@@ -115,7 +115,7 @@ describe('a stand-in', () => {
     await send(studio, encoder);
     await studio.pass(200);
     const [standIn] = studio.made;
-    // Nothing was read meanwhile, and the timer runs before the socket.
+    // The server was held up: the timer runs before the socket is read.
     studio.clock.advance(3000);
     await vi.advanceTimersByTimeAsync(100);
     expect(standIn!.told).toEqual(['prepare']);
@@ -196,7 +196,7 @@ describe('a stand-in', () => {
     }
     const last = studio.publish();
     last.push(videoPacket(0));
-    // Killed between its keyframe and the turn in which it would have gone on air.
+    // The encoder ends between its keyframe and the turn that would have put it on air.
     last.close(LEFT);
     standIn.send(2);
     await studio.pass(50);

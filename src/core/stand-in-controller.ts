@@ -12,7 +12,7 @@ import { addressOf } from './stream-address.ts';
 const LOOK_MS = 100;
 /** A check this much later than planned, ms, was held up, and so was the reading of data sent meanwhile. */
 const HELD_UP_MS = 200;
-/** Pause before a stand-in that cannot be played is tried again, ms: while it is needed, and before. */
+/** Pauses before a stand-in that cannot be played is tried again, ms: while it is needed, and while it is only prepared. */
 const RETRY_MS = 1000;
 const PREPARE_AGAIN_MS = 10_000;
 /** Time after which a stream without encoder and stand-in ends, ms, unless it is kept for longer (`KeepStreamMs`). */
@@ -22,22 +22,22 @@ const PRESENT_MS = 1000;
 /** Limit of an encoder's returns. A flapping encoder stays behind the stand-in for longer. */
 const RETURNS = { burst: 5, perSecond: 0.5 } as const;
 
-/** An encoder's first burst puts the stream ahead of the clock, and viewers as far behind: by no more than this, ms. */
+/** An encoder's first burst puts the stream ahead of the clock, and viewers as far behind. More than this, ms, is not kept. */
 const MAX_AHEAD_MS = 1000;
-/** More than this, ms, is another clock. */
+/** A larger change of the difference, ms, means that the clock of the source has jumped. */
 const MAX_JUMP_MS = 10_000;
 
 /** The parts of the stream that a stand-in changes. */
 export interface CoveredStream extends GatedStream {
   readonly app: string;
   readonly tracks: readonly Track[];
-  /** Another source follows. `keepsTime`: its times may count. */
+  /** Another source follows. `keepsTime`: its times may be kept. */
   changeSource(options: { readonly keepsTime: boolean }): void;
   /** End of the media passed on so far, ms of the stream. */
   readonly mediaEnd: number;
   /** Since the encoder sent audio or video, ms. */
   readonly silence: number;
-  /** Equivalents of `setTracks` and `push` of the stream that do not count for judging the encoder. */
+  /** As `setTracks` and `push` of the stream, but without counting for the encoder. */
   takeTracks(tracks: readonly SourceTrack[]): void;
   take(packet: SourcePacket): void;
   terminate(reason: CloseReason): void;
@@ -64,16 +64,16 @@ export class StandInController {
   readonly #standIn: StandIn;
   /** The present encoder's gate. */
   #gate: EncoderGate | null = null;
-  /** Called: it is to play, and begins as soon as it can. */
+  /** `called`: the stand-in begins as soon as it can. */
   #state: 'resting' | 'called' | 'on air' = 'resting';
   /** Why it was called, and when; monotonic ms. */
   #cause: CloseReason = { code: 'timeout', detail: '' };
   #calledAt = 0;
-  /** When it is to be tried again, monotonic ms; null: it has not failed. */
+  /** Monotonic ms of the next attempt; null: the stand-in has not failed. */
   #againAt: number | null = null;
   /** Since when both encoder and stand-in have been absent; monotonic ms. */
   #nothingSince: number | null = null;
-  /** Why it could not be played: told once, however often it is tried. */
+  /** Reason of the last failure in the log, where a repeated reason appears once. */
   #told = '';
   #tracksChanged = false;
   #flows = false;
@@ -121,7 +121,7 @@ export class StandInController {
     return this.#state === 'on air';
   }
 
-  /** Encoders have to wait: it is on air, or is about to be because none was there. */
+  /** Encoders have to wait: the stand-in is on air, or it is about to be because no encoder was there. */
   get isCalled(): boolean {
     return this.#state !== 'resting';
   }
@@ -131,12 +131,12 @@ export class StandInController {
     return this.#flows && !this.#closed;
   }
 
-  /** A packet is passed on. */
+  /** A packet of the stream has been passed on. */
   flows(): void {
     this.#flows = true;
   }
 
-  /** The tracks that viewers have may be others now. */
+  /** The tracks that viewers have may have changed. */
   tracksChanged(): void {
     this.#tracksChanged = true;
   }
@@ -164,7 +164,7 @@ export class StandInController {
     else this.#call(reason, 'the encoder left');
   }
 
-  /** It cannot be played, or not any longer. */
+  /** The stand-in cannot be played, or no longer. */
   fail(reason: string): void {
     if (this.#closed || this.#againAt !== null) return;
     const { logger } = this.#options;
@@ -200,8 +200,8 @@ export class StandInController {
   }
 
   /**
-   * Ms by which the stream is further ahead of the clock than allowed: the stand-in begins this much later, after viewers have played their
-   * media.
+   * How much further than allowed the stream is ahead of the clock, ms. The stand-in begins this much later, so that viewers first play
+   * what they have.
    */
   #excess(): number {
     const { stream } = this.#options;
@@ -274,7 +274,7 @@ export class StandInController {
   #lookAtDuty(now: number): void {
     const { clock, settings, stream, keepMs, logger } = this.#options;
     const isPresent = this.#gate !== null && stream.silence < PRESENT_MS;
-    // It was only silent, and viewers have seen nothing else yet.
+    // The encoder was only silent, and viewers have not seen the stand-in.
     if (this.#state === 'called' && this.#gate?.isShut === false && stream.silence < settings.afterMs) {
       logger.info({}, 'the encoder sends again');
       this.#rest();

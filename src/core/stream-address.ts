@@ -40,7 +40,7 @@ export function streamOfUrl(url: string): StreamAddress | null {
   return rest.length === 0 && [vhost, app, stream].every(isAddressableName) ? { vhost, app, stream } : null;
 }
 
-/** Names may hold a percent sign of their own. */
+/** The decoded text; a name may contain a percent sign that encodes nothing. */
 function decoded(text: string): string {
   try {
     return decodeURIComponent(text);

@@ -10,7 +10,7 @@ import { mappedPull, originPull, type SecretKeys, type WantedStream } from './or
 import { type PullDefinition, PullFailed } from './pull.ts';
 import { streamKey, streamText } from './stream-address.ts';
 
-/** Streams that are being pulled for viewers at once; for more there is no answer but "not there". */
+/** Streams that are being pulled for viewers at once; requests for more are answered as if the stream did not exist. */
 const MAX_PENDING = 200;
 /** Limit for one address: its requests for missing streams must not keep other clients from existing streams. */
 const MAX_PENDING_PER_ADDRESS = 64;
@@ -59,7 +59,7 @@ export interface StreamDemandOptions {
 }
 
 /**
- * The server has one: viewers who wait for the same stream share one pull, and a failed pull is not repeated at once. Needs no closing.
+ * One for the server. Viewers who wait for the same stream share one pull, and a failed pull is not repeated at once. Needs no closing.
  */
 export class StreamDemand implements StreamFinder {
   readonly #options: StreamDemandOptions;

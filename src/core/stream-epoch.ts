@@ -31,7 +31,7 @@ export class StreamEpoch {
     this.#settled = true;
   }
 
-  /** A packet of media time `mediaMs` arrived at `now`. True if that moved the epoch of media that is being passed on. */
+  /** ms since the Unix epoch; infinite before the first packet. */
   observe(mediaMs: number, now: number): boolean {
     const epoch = now - mediaMs;
     if (!this.#settled) {

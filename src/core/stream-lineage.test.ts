@@ -26,7 +26,7 @@ it('forgets an ended use, once per use', () => {
 
 it('terminates in a graph with cycles, and visits each stream once', () => {
   const lineage = new StreamLineage();
-  // 2^40 ways.
+  // There are 2^40 paths.
   for (let step = 0; step < 40; step += 1)
     for (const from of ['l', 'r']) for (const to of ['l', 'r']) lineage.add(at(`${from}${step}`), at(`${to}${step + 1}`));
   lineage.add(at('l40'), at('l0'));

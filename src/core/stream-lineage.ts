@@ -26,7 +26,7 @@ export class StreamLineage {
     };
   }
 
-  /** In words, how `stream` would be made of itself, if it used `source`; null: it would not. */
+  /** The chain of names by which `stream` would be its own source if it used `source`; null: there is none. */
   loopOf(stream: StreamAddress, source: StreamAddress): string | null {
     const goal = streamKey(stream);
     const seen = new Set<string>();

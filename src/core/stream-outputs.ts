@@ -161,8 +161,8 @@ export class StreamOutputs {
   }
 
   /**
-   * Tracks of the inbound stream as they are now. While `complete` is false some are not known yet, and
-   * outbound streams wait for them as long as packets can be held; so they do for frame rates, where profiles ask for those.
+   * The present tracks of the inbound stream. While `complete` is false, some are missing, and outbound streams wait for them as long as
+   * packets can be held. They also wait for frame rates, if a profile needs them.
    */
   setTracks(tracks: readonly Track[], complete: boolean): void {
     // Earlier packets belong to the previous tracks.
@@ -174,14 +174,14 @@ export class StreamOutputs {
     else if (this.#ready) this.#await();
   }
 
-  /** The playlists that the source asks for are others now. */
+  /** The source has announced other playlists. */
   renewPlaylists(): void {
     for (const map of this.#maps) map.announceAgain();
   }
 
   /** `arrivedAt`: wall clock, ms, of when the packet came. */
   push(packet: Packet, arrivedAt = this.#options.clock.now()): void {
-    // Events have the time of the media that is there, and come when they like.
+    // Events carry the time of media that has come before, so they say nothing about the wall clock.
     const isMedia = packet.event === undefined;
     if (isMedia && this.#epoch.observe(toMilliseconds(packet.dts, packet.track.timebase), arrivedAt)) this.#tellEpoch();
     if (this.#planned && this.#playing) {
@@ -200,7 +200,7 @@ export class StreamOutputs {
     else if (this.#early.full || (this.#probing && this.#ready)) this.#await();
   }
 
-  /** Takes an event that is to go before everything that waits: nothing does here. */
+  /** Takes an urgent event, which passes all waiting packets; no packets wait here. */
   pushAhead(packet: Packet): void {
     this.push(packet);
   }
@@ -305,7 +305,7 @@ export class StreamOutputs {
     let isLate = false;
     const enter = (): void => {
       this.#begin();
-      // The first packets cost as much as the start.
+      // Passing on the first packets costs as much as the start, so it belongs to the same turn.
       if (isLate) this.drain();
     };
     this.#waiting = { ...this.#options.newcomer, enter };
@@ -414,7 +414,7 @@ export class StreamOutputs {
     }
   }
 
-  /** Frames that are not decoded cannot get an image. */
+  /** Warns of overlays on bypassed video: frames that are not decoded cannot get an image. */
   #warnOfUncovered({ profile, stream }: OutboundMap, overlays: readonly OverlayRule[]): void {
     const names = planOutput(profile, this.#tracks, this.#figures).flatMap(({ kind, source, variantName }) =>
       kind === 'bypass' && source.type === 'video' && overlaysFor(overlays, stream, variantName).length > 0 ? [variantName] : [],

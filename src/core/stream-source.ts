@@ -14,7 +14,7 @@ export interface StreamSourceOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly meter: TrafficMeter;
-  /** It has sent neither audio nor video for the permitted time, ms. */
+  /** The source has sent neither audio nor video for the permitted time, ms. */
   readonly onSilent: (limit: number) => void;
 }
 
@@ -61,12 +61,12 @@ export class StreamSource {
     return this.#link !== null;
   }
 
-  /** Its media comes from another place now. */
+  /** The media comes from another place now. */
   moveTo(url: string): void {
     this.#url = url;
   }
 
-  /** It has `silenceTimeoutMs` to send; 0: for ever. */
+  /** A source begins. It has `silenceTimeoutMs` to send audio or video; 0: no limit. */
   begin(silenceTimeoutMs: number): void {
     this.#meter.ingestOpened(this.#request.provider);
     this.silenceWatch.start(silenceTimeoutMs);
@@ -91,7 +91,7 @@ export class StreamSource {
     return before;
   }
 
-  /** It is gone, and what still comes by its link goes nowhere. */
+  /** The source is gone: packets that still arrive through its link are discarded. */
   leave(): void {
     this.#present = false;
     this.#link?.cut();
@@ -116,7 +116,7 @@ export class StreamSource {
     if (this.#present) this.#meter.ingestClosed(this.#request.provider);
   }
 
-  /** Notifies it that the server ends it. */
+  /** Tells the source that the server ends it. */
   tellClosed(reason: CloseReason): void {
     this.#request.onClose(reason);
   }

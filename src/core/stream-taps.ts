@@ -38,7 +38,7 @@ export class StreamTaps {
     return this.#taps.size > 0 ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY;
   }
 
-  /** Returns what ends it, which may be called twice. */
+  /** Adds a tap; returns an idempotent function that removes it. */
   add(tap: StreamTap, tracks: readonly Track[]): () => void {
     this.#taps.add(tap);
     if (tracks.length > 0) forEachGuarded([tap], (added) => added.onTracks(tracks), this.#onPacketFault);

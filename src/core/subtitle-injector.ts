@@ -14,9 +14,9 @@ export const SUBTITLE_VARIANT = 'subtitle';
 const CUES = { burst: 1000, perSecond: 50 } as const;
 /** Limits of the duration of a cue, and of its distance from the preceding or following cue, ms. */
 export const MAX_CUE_MS = 3_600_000;
-/** UTF-16 units of a text, and of the settings of a cue. */
+/** UTF-16 units of the text of a cue. */
 export const MAX_CUE_TEXT = 4096;
-/** The same of its settings. */
+/** UTF-16 units of the settings of a cue. */
 export const MAX_CUE_SETTINGS = 256;
 
 /** One cue as its sender describes it; times in ms. */
@@ -30,7 +30,7 @@ export interface SubtitleCue {
   readonly text: string;
 }
 
-/** Cues for the track of one label, one behind the other. */
+/** Consecutive cues for the track of one label. */
 export interface SubtitleWish {
   readonly label: string;
   readonly cues: readonly SubtitleCue[];
@@ -43,7 +43,7 @@ export interface CueCounters {
   refused: number;
 }
 
-/** Everything is of the stream, which has no need to close the desk. */
+/** Everything belongs to the stream; the injector needs no closing. */
 export interface SubtitleInjectorOptions {
   readonly clock: Clock;
   readonly router: {
@@ -52,7 +52,7 @@ export interface SubtitleInjectorOptions {
     readonly end: number;
     timeOf(seconds: number): number | null;
   };
-  /** Something may still be put onto its tracks. */
+  /** Cues can still be put onto the tracks. */
   readonly isOpen: () => boolean;
   readonly onPacket: (packet: Packet) => void;
   /** All cues of a client have been passed on. */
@@ -83,7 +83,7 @@ export function subtitleTracks(
   }));
 }
 
-/** One for each inbound stream. It costs nothing while there are no subtitles. */
+/** Puts cues onto the subtitle tracks of one inbound stream. Costs nothing while there are no cues. */
 export class SubtitleInjector {
   readonly counters: CueCounters = { carried: 0, refused: 0 };
   readonly #options: SubtitleInjectorOptions;
@@ -128,7 +128,7 @@ export class SubtitleInjector {
     return true;
   }
 
-  /** All of them can be carried, and are counted then; else none is. */
+  /** Takes the cues from the budget if all of them can be carried; otherwise takes none and returns false. */
   #admits(cues: readonly Omit<SubtitleCue, 'startOffset'>[]): boolean {
     const fit = cues.every(
       ({ text, settings, duration }) =>
@@ -167,7 +167,7 @@ export class SubtitleInjector {
   }
 }
 
-/** `en` is meant by `en-GB` too. */
+/** Whether two language tags match; `en` includes `en-GB`. */
 function sameLanguage(a: string, b: string): boolean {
   const [first, second] = [a.toLowerCase(), b.toLowerCase()];
   return first === second || first.startsWith(`${second}-`) || second.startsWith(`${first}-`);

@@ -2,12 +2,14 @@
 import type { Clock } from '../util/clock.ts';
 import { schemeOf } from './pull.ts';
 
-/** An entry of the map outlives its server by 10 s, and who waits for the name looks every 2.5 s; ms. */
+/**
+ * Longest wait for a successor, ms: an entry of the map outlives its server by 10 s, and servers that wait for the name check every 2.5 s.
+ */
 const MAX_MS = 15_000;
 /** Time without an entry in the map after which no server will take over, ms: a server that waited for the name would have taken it. */
 const UNKNOWN_MS = 4000;
 
-/** For one pulled stream. Needs no closing. */
+/** Finds successors of one pulled stream. Needs no closing. */
 export class SuccessorLookup {
   readonly #ask: () => Promise<string | null>;
   readonly #clock: Clock;

@@ -16,22 +16,22 @@ export const TEMPLATE_NAME = '*';
  * room.
  */
 const MAX_DYNAMIC = 200;
-/** Only applications that have had this long to find their stream, ms. */
+/** Minimum time without a stream before an application makes room, ms: a younger one may still get its stream. */
 const ROOM_MS = 10_000;
 /** Such an application lives this long without streams; also the interval of the check, ms. */
 const UNUSED_APPLICATION_MS = 60_000;
 const APPLICATION_CHECK_MS = 10_000;
 
-/** Makes and removes applications; all of it stays its owner's. */
+/** Dependencies, none of which is closed here. */
 export interface TemplateApplicationsOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly notices: Notices;
   readonly virtualHosts: ReadonlyMap<string, VirtualHost>;
   readonly make: (vhost: VirtualHost, definition: Definition<ApplicationConfig>) => Application;
-  /** It runs. */
+  /** The application runs. */
   readonly onMade: (application: Application) => void;
-  /** It has ended, without an owner. */
+  /** The application has ended; its owner removes all traces of it. */
   readonly forget: (application: Application) => void;
 }
 
@@ -45,7 +45,7 @@ export class TemplateApplications {
     this.#options = options;
   }
 
-  /** The new application of this name; undefined where there is no template, no room, or the name can be none. */
+  /** Makes an application of this name; undefined when there is no template, no room, or the name is invalid. */
   make(vhost: VirtualHost, name: string): Application | undefined {
     const { template } = vhost;
     if (template === null || !isAddressableName(name)) return undefined;

@@ -42,7 +42,7 @@ describe('Timeline', () => {
     expect(timeline.jumps).toBe(1);
   });
 
-  /** 25 frames and 47 frames of audio, which end at 1.0 s and 1.0027 s. */
+  /** 25 frames of video, which end at 1.0 s, and 47 frames of audio, which end at 1.0027 s. */
   function oneSecond() {
     const timeline = new Timeline();
     const video = timeline.addTrack(MPEG_90K);

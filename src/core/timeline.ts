@@ -5,8 +5,8 @@ const MAX_BACKWARD_S = 0.5;
 /** A packet this far ahead of its track, seconds, is a jump of the source clock, not a gap. */
 const MAX_FORWARD_S = 10;
 /**
- * A hole of this many seconds in all tracks at once is a pause of the source and closed up: players stop
- * at holes, and most of them for good. `PAUSE_FRAMES` is the same for sources that send frames seldom.
+ * A gap of this many seconds in all tracks at once is a pause of the source. It is closed, because players stop at gaps, most of them for
+ * good. For sources that send frames seldom, `PAUSE_FRAMES` frames count instead.
  */
 const MIN_PAUSE_S = 1;
 const PAUSE_FRAMES = 3;
@@ -26,7 +26,7 @@ export interface TimelineTrack {
   lastDts: number | null;
   /** Where the next packet is expected, ticks. */
   nextDts: number;
-  /** End of its presented media, ticks. */
+  /** End of the presented media, ticks. */
   shownTo: number;
 }
 
@@ -34,7 +34,7 @@ export interface TimelineTrack {
 interface Pause {
   readonly from: number;
   readonly to: number;
-  /** Offset of the timeline before. */
+  /** Offset of the timeline before the pause. */
   readonly offset: number;
 }
 
@@ -49,24 +49,24 @@ export class Timeline {
   #steady: boolean;
   /** Seconds to add to source time; null before the first packet. */
   #offset: number | null = null;
-  /** The last one, until a track shows that it was none. */
+  /** The last pause; null again when a track shows that there was none. */
   #pause: Pause | null = null;
-  /** Where the present source begins, and where the previous ones end, in seconds of the timeline. */
+  /** Start of the present source, and end of the presented media before it, seconds of the timeline. */
   #floor = 0;
   #shownFloor = 0;
   /** Jumps of the source's clock bridged so far. */
   jumps = 0;
 
   /**
-   * `keepsPauses`: holes that all tracks share stay, because the time of the source is wanted. `steady`: the clock of the source never jumps,
-   * so that every distance of its times is one of the media.
+   * `keepsPauses`: gaps that all tracks share remain, because the times of the source are wanted. `steady`: the clock of the source never
+   * jumps, so every gap in its times is a gap in the media.
    */
   constructor({ keepsPauses = false, steady = false }: { keepsPauses?: boolean; steady?: boolean } = {}) {
     this.#keepsPauses = keepsPauses;
     this.#steady = steady;
   }
 
-  /** The clock of the present source never jumps, or may. */
+  /** Whether the clock of the present source never jumps. */
   set steady(steady: boolean) {
     this.#steady = steady;
   }
@@ -87,14 +87,17 @@ export class Timeline {
     return this.#end;
   }
 
-  /** Where a time of the source lies, both in seconds, however far that is; null before the source has begun. Moves nothing. */
+  /**
+   * Converts a time of the source to a time of the timeline, both in seconds, whatever the distance; null before the source has begun.
+   * Changes nothing.
+   */
   timeOf(seconds: number): number | null {
     return this.#offset === null ? null : seconds + this.#offset;
   }
 
   /**
-   * The earliest time, seconds of the timeline, at which the first packet of the present source may be decoded: it is shown `composition`
-   * seconds later, and behind everything of the source before.
+   * The earliest decoding time, seconds of the timeline, of the first packet of the present source, which is shown `composition` seconds
+   * later: its presentation follows all media of the earlier source.
    */
   floorOf(composition: number): number {
     return Math.max(this.#floor, this.#shownFloor - composition);
@@ -125,7 +128,7 @@ export class Timeline {
     track.offset ??= this.#offsetTicks(track);
     let placed = dts + track.offset;
     if (isFirst) {
-      // The floor is a time of another track: what rounds to the same tick is not before it.
+      // The floor comes from another track: a time that rounds to the same tick is not before it.
       const early = this.#floor - this.#seconds(track, placed + 1);
       if (early >= 0) {
         if (this.#steady || early <= MAX_FORWARD_S) {
@@ -190,7 +193,7 @@ export class Timeline {
   #jump(track: TimelineTrack, dts: number, composition: number): number {
     this.jumps += 1;
     this.#pause = null;
-    // Frames of before that are decoded by now may have to be shown yet.
+    // Frames from before the jump may still have to be shown.
     this.start(track, dts, Math.max(this.#end, this.#shown - this.#seconds(track, composition)));
     track.offset = this.#offsetTicks(track);
     return dts + track.offset;

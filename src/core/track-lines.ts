@@ -3,7 +3,7 @@ import type { Logger } from '../util/logger.ts';
 import type { ProtocolError } from '../util/protocol-error.ts';
 import { TokenBucket } from '../util/token-bucket.ts';
 
-/** Lines about new parameters: after these one every ten seconds, with how many there were. */
+/** Log lines about new parameters: after a burst, one every ten seconds with the number of changes since the last. */
 const LINES = { burst: 10, perSecond: 0.1 } as const;
 
 /** Logs the tracks of a stream when they change, at a limited rate. */
@@ -27,7 +27,7 @@ export class TrackLines {
     );
   }
 
-  /** The tracks are these from `now` (monotonic, ms) on. */
+  /** The stream has these tracks since `now` (monotonic, ms). */
   tell(tracks: readonly Track[], now: number): void {
     if (!this.#budget.take(now)) {
       this.#untold += 1;

@@ -15,9 +15,9 @@ export class TrackMeter implements TrackFigures {
   hasBframes = false;
   maxWidth = 0;
   maxHeight = 0;
-  /** When the last keyframe is shown, seconds; NaN before the first. */
+  /** Presentation time of the last keyframe, seconds; NaN before the first keyframe. */
   keyframeAt = Number.NaN;
-  /** From the keyframe before it to the last, seconds; NaN before the second. */
+  /** Time between the last two keyframes, seconds; NaN before the second. */
   keyframeSeconds = Number.NaN;
   #bytes = 0;
   #frames = 0;
@@ -59,7 +59,7 @@ export class TrackMeter implements TrackFigures {
     return this.#seconds > 0 ? Math.round((this.#bytes * 8) / this.#seconds) : 0;
   }
 
-  /** Frames per second since the start; snaps to the usual rates that timestamps of 1 ms blur. */
+  /** Frames per second since the start; a value close to a usual rate becomes that rate, because timestamps of 1 ms are imprecise. */
   get framerateAvg(): number {
     return this.#seconds > 0 ? nearestFramerate(this.#frames / this.#seconds, SNAP) : 0;
   }

@@ -12,7 +12,7 @@ const AUDIO_TOLERANCE_S = 0.003;
 const DEFAULT_FRAMERATE = 30;
 /** Frames over which their distance is smoothed. */
 const FRAMERATE_MEMORY = 8;
-/** Two consecutive distances that differ by less than this share are the frame rate, whatever it was before. */
+/** Two consecutive frame distances that differ by less than this share give the frame rate, whatever it was before. */
 const ALIKE = 0.2;
 const DEFAULT_AUDIO_FRAME = 1024;
 /** RFC 6381 strings of tracks without a configuration. */
@@ -89,7 +89,7 @@ class VideoNormalizer implements TrackNormalizer {
     this.#frameTicks = MPEG_90K.den / (source.framerateConf || DEFAULT_FRAMERATE);
     this.#distances = source.framerateConf > 0 ? 1 : 0;
     if (this.#config !== null) this.track = this.#trackOf(describeVideo(source.codec, this.#config), this.#config);
-    // Last, so that nothing is left of a track that cannot be read.
+    // At the end of the constructor, so that a track that cannot be read leaves nothing in the timeline.
     this.position = timeline.addTrack(MPEG_90K);
   }
 
@@ -206,7 +206,7 @@ class AudioNormalizer implements TrackNormalizer {
     return { track: this.track, pts: placed, dts: placed, duration, keyframe: true, data: packet.data };
   }
 
-  /** A byte of G.711 is a sample; the frames of the other codecs are all as long. */
+  /** A sample of G.711 is a byte; the frames of other codecs all have the same length. */
   #durationOf({ data }: SourcePacket): number {
     const { codec, channels } = this.source;
     return codec === AudioCodec.PCMU || codec === AudioCodec.PCMA ? Math.ceil(data.length / (channels || 1)) : this.#frameTicks;

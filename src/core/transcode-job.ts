@@ -58,7 +58,7 @@ interface Run {
 export class TranscodeJob {
   readonly #options: JobOptions;
   readonly #runs = new Set<Run>();
-  /** Inbound video tracks that were bypassed beside an encode of theirs; none is ever removed. */
+  /** Inbound video tracks that were bypassed while they were also encoded; none is ever removed. */
   readonly #bypassed = new Set<number>();
   #nextId = 0;
 
@@ -66,7 +66,7 @@ export class TranscodeJob {
     this.#options = options;
   }
 
-  /** It encodes something. */
+  /** At least one encode runs or is being opened. */
   get active(): boolean {
     return this.#runs.size > 0;
   }
@@ -147,7 +147,7 @@ export class TranscodeJob {
     const run: Run = { encodes, sources: new Set(requests.map(({ sourceId }) => sourceId)), session: null };
     this.#runs.add(run);
     const { vhost, app, stream, decodes, transcoder } = this.#options;
-    // Keyframes are enough only when nothing but images is made of the video.
+    // Decoding keyframes alone is enough if only images are made of the video.
     const onlyKeyframes = decodes.onlyKeyframes && !requests.some(({ type }) => type === 'video');
     const { threadCount: decoderThreads, hardware, hardwareDecoding } = decodes;
     const bypassedSources = [...run.sources].filter((id) => this.#bypassed.has(id));

@@ -40,7 +40,7 @@ export type EncodeRequest = {
   readonly id: number;
   /** Id of its inbound track. */
   readonly sourceId: number;
-  /** Id of the first outbound track that is made of it: its queue is called after that. Default: `id`. */
+  /** Id of the first outbound track made of the encode; names its queue. Default: `id`. */
   readonly trackId?: number;
 } & (
   | {
@@ -122,7 +122,7 @@ export interface Transcoder {
        * can be switched between all of them. None when absent.
        */
       readonly bypassedSources?: readonly number[];
-      /** Hardware encoders, off when absent; `modules` are tried in order, all that the machine has when empty. */
+      /** Hardware encoders, off when absent; `modules` are tried in order; empty: all modules of the machine. */
       readonly hardware?: { readonly enable: boolean; readonly modules: string };
       /** The same for decoders. */
       readonly hardwareDecoding?: { readonly enable: boolean; readonly modules: string };

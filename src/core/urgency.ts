@@ -12,7 +12,7 @@ export const Urgency = {
   /** Each packet is wanted as soon as it comes. */
   REAL_TIME: 3,
 } as const;
-/** Any of these; the greatest of all who take a stream counts. */
+/** Any of these values; for a stream, the greatest value of its consumers counts. */
 export type Urgency = (typeof Urgency)[keyof typeof Urgency];
 
 /** The greater of two. */

@@ -8,7 +8,7 @@ const MAX_ADDRESSES = 4096;
 /** Limits actions per second for each address; an IPv6 /64 counts as one address. */
 export class AddressRateLimiter {
   readonly #perSecond: number;
-  /** In the order of the last taking. */
+  /** Least recently used first. */
   readonly #limiter = new Map<string, TokenBucket>();
 
   /** `perSecond` 0: no limit. */
@@ -21,7 +21,7 @@ export class AddressRateLimiter {
     return this.#limiter.size;
   }
 
-  /** True when `address` may do one more at `now` (monotonic, ms), which is then counted. */
+  /** True when `address` may act once more at `now` (monotonic, ms); the action is then counted. */
   take(address: string, now: number): boolean {
     if (this.#perSecond === 0) return true;
     const owner = addressOwner(address);

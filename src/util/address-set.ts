@@ -2,7 +2,7 @@
 import { BlockList, isIP } from 'node:net';
 import { plainAddress } from './client-address.ts';
 
-/** Verdicts remembered, forgotten together: the same addresses come again and again. */
+/** Maximum of remembered verdicts, all forgotten together. Most clients ask more than once. */
 const MAX_MEMORY = 1024;
 
 export class AddressSet {

@@ -2,7 +2,7 @@
 import { mkdir, realpath, stat } from 'node:fs/promises';
 import { dirname, resolve, sep } from 'node:path';
 
-/** A path that the server must not use. `message` names it and the violated rule. */
+/** A path that the server must not use. `message` names the path and the violated rule. */
 export class PathRefused extends Error {
   override readonly name = 'PathRefused';
 }
@@ -20,7 +20,7 @@ export class AllowedFolders {
     this.#outer = outer;
   }
 
-  /** Replaces the own rules by those of `other`; `outer` stays. */
+  /** Takes over the rules of `other`; `outer` stays. */
   become(other: AllowedFolders): void {
     this.#roots = other.#roots;
   }
@@ -117,7 +117,7 @@ export async function deepestReal(path: string): Promise<string> {
     try {
       return resolve(await realpath(at), ...rest);
     } catch (error) {
-      // Nothing exists there yet, or a dangling link or a file is in the way: mkdir would follow neither.
+      // Nothing exists there yet, or a dangling link or a file is in the way: mkdir refuses both.
       const { code, message } = error as NodeJS.ErrnoException;
       const goesUp = code === 'ENOENT' || code === 'ENOTDIR';
       if (!goesUp || dirname(at) === at) throw new PathRefused(`${JSON.stringify(path)} cannot be looked up: ${message}`);

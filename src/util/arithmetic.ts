@@ -29,7 +29,7 @@ function tokensOf(text: string): string[] {
   return tokens;
 }
 
-/** Reads tokens from left to right; as deep as there are brackets, which are as many as the text is long at most. */
+/** Reads tokens from left to right. Recurses once for each bracket, so the length of the text limits the depth. */
 class Sum {
   readonly #tokens: readonly string[];
   readonly #names: ReadonlyMap<string, number>;

@@ -1,11 +1,11 @@
 import { QueueGauge, type QueueGaugeOptions } from './queue-gauge.ts';
 
-/** Messages there is room for at first: most queues never hold more. */
+/** Initial capacity of the array in messages: most queues never hold more. */
 const FIRST_ROOM = 16;
 
 /**
- * A FIFO of fixed capacity that measures itself. A push into a full queue is refused: the owner
- * applies its drop policy and reports with `countDrop`. Nothing is allocated per message; the room for them doubles as it is needed.
+ * A FIFO of fixed capacity that measures itself. It refuses a push when it is full: the owner applies its drop policy and reports with
+ * `countDrop`. Nothing is allocated per message; the array doubles when needed.
  */
 export class BoundedQueue<T> extends QueueGauge {
   readonly #clock: QueueGaugeOptions['clock'];
@@ -30,7 +30,7 @@ export class BoundedQueue<T> extends QueueGauge {
     return this.size === this.threshold;
   }
 
-  /** Appends `item`, which came at `now` (monotonic, ms); returns false, and leaves the queue as it was, when it is full. */
+  /** Appends `item`, which arrived at `now` (monotonic, ms). Returns false, without any change, when the queue is full. */
   push(item: T, now = this.#clock.monotonic()): boolean {
     if (this.full) return false;
     if (this.size === this.#items.length) this.#grow();

@@ -2,7 +2,7 @@
 
 const INITIAL_CAPACITY = 256;
 
-/** Keeps one buffer and doubles it when it is full; `reset` keeps the buffer for the next use. */
+/** Keeps one buffer, doubled when it is full, which `reset` leaves for the next use. */
 export class ByteWriter {
   #buffer: Uint8Array;
   #view: DataView;
@@ -74,7 +74,7 @@ export class ByteWriter {
     return this;
   }
 
-  /** Overwrites the 32-bit number at `offset`, e.g. a size that was not known before. */
+  /** Overwrites the 32-bit number at `offset`, for example a size that is known only at the end. */
   patchU32(offset: number, value: number): void {
     if (offset < 0 || offset + 4 > this.#length) throw new RangeError(`patch at ${offset} is outside the ${this.#length} bytes written`);
     this.#view.setUint32(offset, value);

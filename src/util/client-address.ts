@@ -6,21 +6,21 @@ const MAPPED = '::ffff:';
 /** A household or a server has a network of at least this size (RFC 6177). */
 const NETWORK_BYTES = 8;
 
-/** An IPv4 address that a dual-stack socket wrote as IPv6. */
+/** Turns an IPv4 address in the IPv6 form of a dual-stack socket into its plain form; returns any other address unchanged. */
 export function plainAddress(host: string): string {
   if (!host.startsWith(MAPPED)) return host;
   const plain = host.slice(MAPPED.length);
-  // Behind the same beginning there may be more groups: `::ffff:1:192.0.2.1` is no IPv4 address.
+  // More groups may follow the prefix: `::ffff:1:192.0.2.1` is not an IPv4 address.
   return isIPv4(plain) ? plain : host;
 }
 
-/** The owner of an address: an IPv4 address, or an IPv6 /64, because a host has at least that many. */
+/** The owner of an address: the IPv4 address itself, or the /64 of an IPv6 address, because a host has at least that many. */
 export function addressOwner(host: string): string {
   const plain = plainAddress(host);
   return plain.includes(':') && isIPv6(plain) ? `${addressBytes(plain).subarray(0, NETWORK_BYTES).toString('hex')}/64` : plain;
 }
 
-/** The same for an address with or without a port, as `hostPort` writes it. */
+/** As `addressOwner`, for an address with or without a port as `hostPort` writes it. */
 export function endOwner(end: string): string {
   return addressOwner(isIP(end) > 0 ? end : end.replace(/:\d+$/, '').replace(/^\[(.*)\]$/, '$1'));
 }
@@ -36,7 +36,7 @@ export function bracketed(host: string): string {
   return host.includes(':') ? `[${host}]` : host;
 }
 
-/** `192.0.2.1:5000`, `[2001:db8::1]:5000`. */
+/** An address with its port: `192.0.2.1:5000`, `[2001:db8::1]:5000`. */
 export function hostPort(host: string, port: number): string {
   return `${bracketed(host)}:${port}`;
 }

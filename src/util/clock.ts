@@ -1,4 +1,4 @@
-/** Where the server gets its time from: injected everywhere, so that tests can turn it by hand. */
+/** The source of time in the server. Every part gets it as a dependency, so that tests can control time. */
 export interface Clock {
   /** Wall clock, milliseconds since the Unix epoch. */
   now(): number;

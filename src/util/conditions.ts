@@ -1,13 +1,15 @@
-/** Present problems of a running server: the code that detects one raises it here, and clears it when it is over. */
+/**
+ * Present problems of a running server. The code that detects a problem raises a condition here, and clears it when the problem is over.
+ */
 
 /** Maximum of kept conditions; further ones are only counted. */
 export const MAX_CONDITIONS = 1000;
 
-/** The server has one. Logs nothing: the owner of a condition logs the details. */
+/** One for the server. Logs nothing: the owner of a condition logs the details. */
 export class Conditions {
   /** Reasons by key. */
   readonly #raised = new Map<string, string>();
-  /** Returns its reason when asked; null while nothing is wrong. */
+  /** Callbacks that return a reason, or null while nothing is wrong. */
   readonly #told: (() => string | null)[] = [];
   #unlisted = 0;
 
@@ -25,12 +27,15 @@ export class Conditions {
     else this.#raised.set(key, reason);
   }
 
-  /** It is over. Does nothing for a key that is not raised. */
+  /** The problem is over. Does nothing for a key that is not raised. */
   clear(key: string): void {
     this.#raised.delete(key);
   }
 
-  /** Calls `reason` whenever reasons are read, for conditions without an event. It returns null while all is well, and never throws. */
+  /**
+   * Registers a callback for a condition without an event. It is called whenever reasons are read, returns null while nothing is wrong, and
+   * must not throw.
+   */
   ask(reason: () => string | null): void {
     this.#told.push(reason);
   }

@@ -20,7 +20,7 @@ describe('ConnectionLimiter', () => {
     const [socket] = [new Socket(), limiter.admit(new Socket(), '192.0.2.1')];
     expect([limiter.admit(socket, '192.0.2.1'), limiter.admit(new Socket(), '192.0.2.1')]).toEqual([true, false]);
     expect([descriptors.held, limiter.refused]).toEqual([2, 1]);
-    // A proxy has no share, but its connections are some.
+    // Connections of a proxy have no share of an address, but they use descriptors.
     expect([limiter.admit(new Socket(), null), limiter.admit(new Socket(), null)]).toEqual([true, false]);
     const closed = new Promise((done) => socket.once('close', done));
     socket.destroy();

@@ -1,4 +1,4 @@
-/** Lets connections in, or not. */
+/** Decides whether a listener takes a connection. */
 import type { Socket } from 'node:net';
 import type { AddressShares } from './address-shares.ts';
 import type { DescriptorLedger } from './descriptor-ledger.ts';
@@ -27,8 +27,8 @@ export class ConnectionLimiter {
   }
 
   /**
-   * True when there is room for a connection from `address`, which is counted until the socket closes. False: close it. `address`
-   * null: it is no client's own (a proxy brings many), so it has no share.
+   * True when there is room for a connection from `address`, which is counted until the socket closes. False: the caller closes it.
+   * `address` null: a proxy that carries many clients, without a share of its own.
    */
   admit(socket: Socket, address: string | null = socket.remoteAddress ?? ''): boolean {
     const { what, descriptors } = this.#options;
@@ -44,7 +44,7 @@ export class ConnectionLimiter {
     return true;
   }
 
-  /** The same for the address limit alone, when the client of an admitted connection becomes known. */
+  /** Applies only the limit of an address, when the client of an admitted connection becomes known. */
   admitAddress(socket: Socket, address: string): boolean {
     const { what, shares } = this.#options;
     const slot = shares?.enter(address);
@@ -61,7 +61,7 @@ export class ConnectionLimiter {
     this.#refuse(`${this.#options.what} closed: ${why}`, { peer: address });
   }
 
-  /** The listener itself has refused one: it has `limit` already. */
+  /** The listener has refused a connection itself, because `limit` connections are open. */
   overflow(limit: number): void {
     this.#refuse(`${this.#options.what} refused: too many are open`, { limit });
   }

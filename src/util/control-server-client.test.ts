@@ -9,7 +9,7 @@ import { selfSigned } from '../../test/fakes/self-signed.ts';
 import { ControlServerClient, type ControlServerClientOptions, ControlServerFault, controlSignature } from './control-server-client.ts';
 
 const SECRET = 'twsecret';
-/** Longer than anything here takes, however busy the machine is. */
+/** Longer than any request takes here, however busy the machine is. */
 const LONG = { timeoutMs: 60_000 };
 
 const open: { close(): void }[] = [];
@@ -23,7 +23,7 @@ async function portOf(server: net.Server): Promise<number> {
   return (server.address() as net.AddressInfo).port;
 }
 
-/** A server of HTTP that answers as told. */
+/** An HTTP server that answers with `answer`. */
 async function serve(answer: RequestListener): Promise<string> {
   const server: Server = createServer(answer);
   open.push({
@@ -109,7 +109,7 @@ describe('a question', () => {
     let requests = 0;
     const url = await serve((request, response) => {
       requests += 1;
-      // Every connection carries one answer, although it says otherwise.
+      // Each connection gives one answer, although it claims to stay open.
       if (request.socket.bytesWritten > 0) request.socket.resetAndDestroy();
       else request.resume().on('end', () => response.end(JSON.stringify({ requests })));
     });

@@ -6,7 +6,7 @@ import * as http from './node-http.ts';
 
 /** Connections of one client at once; further requests wait. */
 const DEFAULT_MAX_CONNECTIONS = 64;
-/** How long an unused connection is kept for the next question, ms. Below the 5 s after which many servers close theirs. */
+/** How long an unused connection is kept for the next question, ms. Many servers close connections after 5 s. */
 const IDLE_MS = 4000;
 const DEFAULT_MAX_ANSWER_BYTES = 1024 * 1024;
 const DEFAULT_MAX_PENDING = 4096;
@@ -16,7 +16,7 @@ const CLOSED_CODES: readonly (string | undefined)[] = ['ECONNRESET', 'EPIPE'];
 /** Kinds of failure: the server cannot be reached in time, its answer is invalid, or the request was not sent. */
 export type ControlServerFaultKind = 'connection' | 'answer' | 'closed';
 
-/** A question that got no answer. The message begins with the place that was asked, without its query and credentials. */
+/** A question without an answer. The message begins with the URL of the server, without its query and credentials. */
 export class ControlServerFault extends Error {
   override readonly name = 'ControlServerFault';
   readonly kind: ControlServerFaultKind;
@@ -35,7 +35,7 @@ export interface ControlServerClientOptions {
   readonly secretKey: string;
   /** Longest body of an answer; 1 MiB unless given. */
   readonly maxAnswerBytes?: number;
-  /** Questions that may be open or wait at once; further ones fail at once. 4096 unless given. */
+  /** Limit of unanswered questions, waiting ones included; further questions fail at once. Default: 4096. */
   readonly maxPending?: number;
   /** Maximum of connections, each with one open request; further requests wait. Default: 64. */
   readonly maxConnections?: number;
@@ -43,13 +43,13 @@ export interface ControlServerClientOptions {
 
 /** How long a question waits. */
 export interface AskOptions {
-  /** From the call to the last byte of the answer, ms; waiting for a free connection counts. */
+  /** Time from the call to the last byte of the answer, ms, including the wait for a free connection. */
   readonly timeoutMs: number;
-  /** Gives up, with a fault of the kind `closed`. */
+  /** Aborts the question, with a fault of the kind `closed`. */
   readonly signal?: AbortSignal;
 }
 
-/** Makes `X-OME-Signature` of a body: the base64url of its HMAC-SHA1, without padding. */
+/** Makes the value of `X-OME-Signature` for a body: the base64url of its HMAC-SHA1, without padding. */
 export function controlSignature(secretKey: string): (body: string) => string {
   const hash = new KeyedHash('sha1', secretKey);
   return (body) => hash.sign(body);
@@ -69,7 +69,7 @@ export class ControlServerClient {
   readonly #pending = new Set<Question>();
   #closed = false;
 
-  /** Throws a TypeError for a URL that is not of HTTP. */
+  /** Throws a TypeError for a URL of another scheme than HTTP or HTTPS. */
   constructor({ url, secretKey, maxAnswerBytes, maxPending, maxConnections }: ControlServerClientOptions) {
     this.#url = new URL(url);
     const { protocol, host, pathname } = this.#url;
@@ -82,12 +82,12 @@ export class ControlServerClient {
     this.#http = clientOf(protocol, maxConnections ?? DEFAULT_MAX_CONNECTIONS);
   }
 
-  /** Questions that are not answered yet. */
+  /** Unanswered questions. */
   get pending(): number {
     return this.#pending.size;
   }
 
-  /** Resolves with the JSON object that a 200 carries; rejects with a ControlServerFault and nothing else. */
+  /** Resolves with the JSON object of an answer with status 200; rejects with a ControlServerFault in all other cases. */
   ask(content: object, { timeoutMs, signal }: AskOptions): Promise<Readonly<Record<string, unknown>>> {
     if (this.#closed || signal?.aborted === true)
       return Promise.reject(new ControlServerFault('closed', `${this.#place} gets no more requests`));
@@ -124,7 +124,7 @@ export class ControlServerClient {
     this.#http.agent.destroy();
   }
 
-  /** A POST over a pooled connection or over a new one. */
+  /** A POST over a kept connection, if `mayReuse`, or over a new one. */
   #request(body: string, mayReuse: boolean): ClientRequest {
     const options: RequestOptions = {
       method: 'POST',
@@ -189,7 +189,7 @@ class Question {
     });
     request.on('error', (error: NodeJS.ErrnoException) => {
       if (this.#ended || this.#request !== request) return;
-      // A server may close a connection that was kept at the very moment we use it again: it has not read this question.
+      // The server closed a kept connection at the moment of its reuse, so it has not read this question.
       if (request.reusedSocket && !heard && CLOSED_CODES.includes(error.code)) this.#send(false);
       else if (error.code?.startsWith('HPE_') === true) this.#fail('answer', `does not answer in HTTP: ${error.message}`);
       else this.#fail('connection', `cannot be asked: ${error.message}`);
@@ -251,7 +251,7 @@ function tooLong(limit: number): string {
   return `answers with more than ${limit} bytes`;
 }
 
-/** HTTP and TLS as Node has them; that of TLS is loaded where a URL asks for it. */
+/** The functions of HTTP or TLS. TLS is loaded only for a URL that needs it. */
 function clientOf(protocol: 'http:' | 'https:', maxSockets: number) {
   const options = { keepAlive: true, maxSockets, maxFreeSockets: maxSockets, timeout: IDLE_MS };
   if (protocol === 'http:') return { request: http.request, agent: new http.Agent(options) };

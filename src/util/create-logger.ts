@@ -10,11 +10,11 @@ export type LogFormat = 'text' | 'json';
 /** Time to write queued lines when their writer waits for them, ms. */
 const LAST_LINES_MS = 500;
 
-/** How and where a program writes its log. */
+/** Format and destination of a program's log. */
 export interface LoggerOptions {
   readonly format: LogFormat;
   readonly level: LogLevel;
-  /** Where it writes; default: standard error. */
+  /** Destination of the lines; default: standard error. */
   readonly descriptor?: LogDescriptor;
 }
 
@@ -87,7 +87,7 @@ async function prettyLine(): Promise<(line: string) => string> {
 }
 
 function plainValue(key: string, value: unknown): unknown {
-  // Its lines are shown indented.
+  // A stack trace keeps its line breaks: its lines are indented, so they cannot pass for lines of the log.
   if (typeof value === 'string') return key === 'stack' ? plainText(value) : plainLine(value);
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) return value.map((one) => plainValue('', one));

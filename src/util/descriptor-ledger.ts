@@ -1,11 +1,11 @@
 /** Counts the file descriptors used by a kind of client, over all threads. */
 
-/** Where in the shared memory the limit stands; slots follow. */
+/** Index of the limit in the shared memory; the slots follow. */
 const LIMIT = 0;
 
 /**
- * A thread's part of the ledger. Every thread counts its descriptors in a slot of its own, and the limit applies to the sum. When a thread
- * dies its descriptors are closed, and its successor starts with an empty slot.
+ * One thread's part of the ledger. Each thread counts its descriptors in its own slot, and the limit applies to the sum. When a thread
+ * dies, its descriptors are closed, and its successor starts with an empty slot.
  */
 export class DescriptorLedger {
   /** Requests refused in this thread. */

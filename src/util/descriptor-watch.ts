@@ -5,9 +5,9 @@ import type { RefusalLog } from './refusal-log.ts';
 const INTERVAL_MS = 1000;
 const EXHAUSTED = new Set(['EMFILE', 'ENFILE']);
 
-/** Without free descriptors the event loop closes new connections silently, so this checks every second whether there is one. */
+/** Checks every second whether a descriptor is free: without free descriptors the event loop closes new connections silently. */
 export class DescriptorWatch {
-  /** Times there was none. */
+  /** Number of checks that found no free descriptor. */
   exhausted = 0;
   readonly #refusals: RefusalLog;
   readonly #timer: NodeJS.Timeout;
@@ -17,7 +17,7 @@ export class DescriptorWatch {
     this.#timer = setInterval(() => this.look(), INTERVAL_MS).unref();
   }
 
-  /** Tries it now. */
+  /** Checks now. */
   look(): void {
     try {
       closeSync(openSync('/dev/null', 'r'));

@@ -5,9 +5,9 @@ import { join } from 'node:path';
 
 /** Free space before a write that found no room is retried, bytes. */
 const ROOM_BYTES = 16 * 1024 * 1024;
-/** Below this a disk is low, bytes. */
+/** A disk with less free space than this, bytes, is low. */
 const LOW_BYTES = 1024 * 1024 * 1024;
-/** On a small disk this share is enough for either. */
+/** On a small disk this share of its size replaces both limits. */
 const SHARE = 0.05;
 const PROBE_BYTES = 64 * 1024;
 
@@ -31,10 +31,7 @@ export function isLow({ free, size }: DiskSpace): boolean {
   return free < Math.min(LOW_BYTES, size * SHARE);
 }
 
-/**
- * True when something new can be written into `folder`, which exists: there is some room, and a file of some size can be made. Never
- * rejects.
- */
+/** True when a new file can be written into the existing `folder`: there is free space, and a small file can be made. Never rejects. */
 export async function hasRoom(folder: string): Promise<boolean> {
   try {
     const { free, size } = await diskSpace(folder);

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { endAndCut } from './end-and-cut.ts';
 
 let written: string;
-/** Its peer never ends its own side. */
+/** A socket whose peer never ends its own side. */
 let socket: Duplex;
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });

@@ -12,8 +12,8 @@ interface Failure {
 }
 
 /**
- * Backoff for expensive operations, by key; the key changes when its subject does. After a failure the operation is not tried for two
- * seconds, doubling up to a minute. Remembers the last 1000 failures. Needs no closing.
+ * Backoff for expensive operations, by key; a changed subject needs another key. After a failure the operation is not tried for two
+ * seconds, which doubles up to a minute. Remembers the last 1000 failures. Needs no closing.
  */
 export class FailedAttempts {
   readonly #clock: Pick<Clock, 'monotonic'>;
@@ -23,7 +23,7 @@ export class FailedAttempts {
     this.#clock = clock;
   }
 
-  /** Reason of the last failure while the backoff lasts; null: try it. */
+  /** Reason of the last failure while its backoff lasts; null: the operation may be tried. */
   reasonOf(key: string): string | null {
     const failures = this.#failures.get(key);
     return failures !== undefined && this.#clock.monotonic() < failures.until ? failures.reason : null;

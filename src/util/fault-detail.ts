@@ -2,8 +2,8 @@ import type { Logger } from './logger.ts';
 import { ProtocolError } from './protocol-error.ts';
 
 /**
- * Why a connection ends that `error` came out of, in words for its peer and the log: a fault of the peer by its code. Any other is
- * ours; the log gets all there is of it, as that `what` failed.
+ * Text about the end of a connection, for its peer and the log. A ProtocolError is the peer's fault and gives its code and message. Any
+ * other error is ours: the log gets the whole error as a failure of `what`, the peer only `internal error`.
  */
 export function faultDetail(error: unknown, logger: Logger, what: string): string {
   if (error instanceof ProtocolError) return `${error.code}: ${error.message}`;

@@ -16,7 +16,7 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 interface Watched {
-  /** The content of the files at each call. */
+  /** Content of the files at each call. */
   readonly seen: string[];
   readonly logger: RecordingLogger;
   readonly watch: FileWatch;
@@ -32,7 +32,7 @@ async function watched(paths: readonly string[], options: Partial<FileWatchOptio
   return { seen, logger, watch };
 }
 
-/** As certbot has it: links in `live` to files in `archive`. */
+/** The layout of certbot: links in `live` to files in `archive`. */
 function certbot(): { paths: string[]; renew: (version: number) => void } {
   const [live, archive] = [join(folder, 'live/x'), join(folder, 'archive/x')] as const;
   for (const made of [live, archive]) mkdirSync(made, { recursive: true });
@@ -47,7 +47,7 @@ function certbot(): { paths: string[]; renew: (version: number) => void } {
   return { paths: [join(live, 'cert.pem'), join(live, 'key.pem')], renew };
 }
 
-/** As Kubernetes has it: the folder itself is a link that is switched by a rename. */
+/** The layout of Kubernetes: the folder itself is a link that a rename switches. */
 function mounted(): { paths: string[]; renew: (version: number) => void } {
   const renew = (version: number): void => {
     const data = join(folder, `..${version}`);
@@ -61,7 +61,7 @@ function mounted(): { paths: string[]; renew: (version: number) => void } {
   return { paths: [join(folder, 'cert.pem'), join(folder, 'key.pem')], renew };
 }
 
-/** One after the other by a rename, as careful programs write. */
+/** Files replaced one after the other by renames, as careful programs do. */
 function renamed(): { paths: string[]; renew: (version: number) => void } {
   const paths = [join(folder, 'cert.pem'), join(folder, 'key.pem')];
   const renew = (version: number): void => {
@@ -74,7 +74,7 @@ function renamed(): { paths: string[]; renew: (version: number) => void } {
   return { paths, renew };
 }
 
-/** In place. */
+/** Files overwritten in place. */
 function written(): { paths: string[]; renew: (version: number) => void } {
   const paths = [join(folder, 'cert.pem'), join(folder, 'key.pem')];
   const renew = (version: number): void => {
@@ -116,7 +116,7 @@ describe.each(Object.entries(MANNERS))('files that are renewed: %s', (_name, man
 test('a pair is reported when its files rest, not while they are written', async () => {
   const { paths, renew } = written();
   let look = (): void => undefined;
-  // The system tells when the test says so.
+  // The test decides when the system reports a change.
   const watch = (_folder: string, told: () => void) => {
     look = told;
     return Object.assign(new EventEmitter(), { close: () => undefined });

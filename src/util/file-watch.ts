@@ -29,7 +29,7 @@ export interface FileWatchOptions {
   readonly changed: () => void | Promise<void>;
   readonly logger: Logger;
   readonly times?: FileWatchTimes;
-  /** How the system is asked to tell; throws where it cannot. Default: `fs.watch`. */
+  /** Subscribes to the system's notices of a folder; throws where there are none. Default: `fs.watch`. */
   readonly watch?: (folder: string, told: () => void) => FolderWatcher;
 }
 
@@ -38,7 +38,7 @@ interface WatchedFolder {
   readonly watcher: FolderWatcher;
 }
 
-/** Runs from its making until `close`; `changed` is called once at the beginning. Keeps no process alive. */
+/** Runs from its construction until `close`; calls `changed` once at the beginning. Does not keep the process alive. */
 export class FileWatch {
   readonly #options: FileWatchOptions;
   readonly #times: FileWatchTimes;
@@ -49,7 +49,7 @@ export class FileWatch {
   #timer: NodeJS.Timeout | null = null;
   #looking = false;
   #again = false;
-  /** States of the files at the last call of `changed`, and at the last look. */
+  /** States of the files at the last call of `changed`, and at the last check. */
   #told: string | null = null;
   #seen: string | null = null;
   #restless = 0;
@@ -166,7 +166,7 @@ function systemWatch(folder: string, told: () => void): FolderWatcher {
   return watchFolder(folder, { persistent: false }, told);
 }
 
-/** Differs for files of different contents, and for the same file after it was written. */
+/** A text that differs between files of different content, and before and after a write to the same file. */
 async function identityOf(file: string): Promise<string> {
   try {
     const { dev, ino, size, mtimeNs, ctimeNs } = await stat(file, { bigint: true });

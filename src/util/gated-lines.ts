@@ -6,7 +6,7 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 
 /** A log whose level can be changed while it is written. */
 export interface LeveledLines extends LogLines {
-  /** Level of this logger and all its children, from now on: lines below it are left out. */
+  /** Least level of written lines, for this logger and all its children; may be changed at any time. */
   level: LogLevel;
 }
 

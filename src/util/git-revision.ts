@@ -15,14 +15,14 @@ export function gitRevision(): string {
   return commit?.slice(0, SHORT) ?? '';
 }
 
-/** The commit that the checkout in `folder` is at, or null where that is no checkout. */
+/** The commit that is checked out in `folder`; null when `folder` is not in a checkout. */
 export function commitOf(folder: string): string | null {
   const own = gitFolderOf(folder);
   const head = read(join(own, 'HEAD'));
   if (head === null) return null;
   const name = /^ref: (.+)$/.exec(head)?.[1];
   if (name === undefined) return COMMIT.test(head) ? head : null;
-  // A linked work tree has its own head, and its branches where the repository is.
+  // A linked work tree has its own head, but its branches are in the main repository.
   const common = resolve(own, read(join(own, 'commondir')) ?? '.');
   const loose = read(join(common, name));
   if (loose !== null && COMMIT.test(loose)) return loose;

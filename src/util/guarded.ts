@@ -3,7 +3,7 @@ import type { Logger } from './logger.ts';
 
 /**
  * Wraps `action` for a timer, an event or a promise that is not awaited: exceptions and rejections are logged as a failure of `what`, and
- * the next call runs normally. Of repeated failures the 1st, 2nd, 4th, 8th … is logged.
+ * the next call runs normally. Of repeated failures the 1st, 2nd, 4th, 8th … are logged.
  */
 export function guarded<Arguments extends readonly unknown[]>(
   logger: Logger,
@@ -33,7 +33,7 @@ export function forEachGuarded<T>(items: Iterable<T>, action: (item: T) => void,
   forEachGiven(items, undefined, action, failed);
 }
 
-/** The same with a value for every item, such as a packet, so that one `action` serves all packets. */
+/** As `forEachGuarded`, with a value for all items, such as a packet, so that one `action` serves all packets without a closure. */
 export function forEachGiven<T, Value>(
   items: Iterable<T>,
   value: Value,

@@ -1,6 +1,6 @@
 /**
- * Invisible characters: controls (C0, DEL, C1), and marks that change the direction of the text behind them. In a name they make two names
- * look like one, and a line of a log like another.
+ * Invisible characters: controls (C0, DEL, C1), and marks that change the direction of the following text. With them, two different names
+ * or log lines can look the same.
  */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
 const HIDDEN = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/;

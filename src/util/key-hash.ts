@@ -26,7 +26,7 @@ export function keyFault(key: string): string | undefined {
   return KEY.test(key) ? undefined : 'must be letters, digits and _ . ~ -';
 }
 
-/** A new salt. Keys that are compared together may share one: a key that is shown is hashed once for each salt. */
+/** A new salt. Keys that are compared together may share a salt: a key from a client is hashed once for each salt. */
 export function makeSalt(): string {
   return randomBytes(SALT_BYTES).toString('base64url');
 }
@@ -36,12 +36,12 @@ export function hashKey(key: string, salt = makeSalt()): string {
   return `sha256:${salt}:${digest(salt, key)}`;
 }
 
-/** Whether `hashKey` could have made it. */
+/** Whether a text has the form of a result of `hashKey`. */
 export function isKeyHash(hash: string): boolean {
   return HASH.test(hash);
 }
 
-/** The salt of a hash; undefined for a text that is none. */
+/** The salt of a hash; undefined for a text that is not a hash. */
 export function saltOf(hash: string): string | undefined {
   return HASH.exec(hash)?.[1];
 }
@@ -52,11 +52,11 @@ export function saltOf(hash: string): string | undefined {
  */
 export function keptMark(hash: string): string | undefined {
   const expected = HASH.exec(hash)?.[2];
-  // Not every writer leaves the last bits empty.
+  // Decoded and encoded again, because some writers leave bits in the last character.
   return expected === undefined ? undefined : mark(Buffer.from(expected, 'base64url').toString('base64url'));
 }
 
-/** The `keptMark` of the hash with this salt that `key` fits. */
+/** The lookup key of the hash that `key` has with this salt. */
 export function shownMark(salt: string, key: string): string {
   return mark(digest(salt, key));
 }

@@ -64,7 +64,7 @@ describe.each(ALGORITHMS)('%s', (algorithm) => {
     for (let length = 0; length < signature.length; length += 1) expect(made.isSigned('text', signature.slice(0, length))).toBe(false);
     for (const more of ['A', 'AA', 'AAA', 'AAAA', 'A'.repeat(100)]) expect(made.isSigned('text', `${signature}${more}`)).toBe(false);
     expect(made.isSigned('text', Buffer.concat([bytes, Buffer.alloc(1)]).toString('base64url'))).toBe(false);
-    // The earlier content does not matter.
+    // The content of an earlier test must not matter.
     expect(made.isSigned('text', '')).toBe(false);
     expect(made.isSigned('text', signature)).toBe(true);
   });

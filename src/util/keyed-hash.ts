@@ -1,6 +1,6 @@
 /**
- * HMAC (RFC 2104) of short texts under a key that stays. Of what `createHmac` costs each time (2 µs, and 10 with a key that is bytes) most is
- * the making of its object and key; two hashes at one go cost half of the smaller.
+ * HMAC (RFC 2104) of short texts under a key that stays. `createHmac` takes 2 µs each time, or 10 with a key of bytes, most of it for
+ * creating its object and key. Two calls of `hash` take half of the smaller figure.
  */
 import { createHmac, createSecretKey, hash, type KeyObject, timingSafeEqual } from 'node:crypto';
 
@@ -16,18 +16,18 @@ const MAX_BYTES_PER_CHARACTER = 3;
 const NUMBER_BYTES = 4;
 const BYTE = 0x100;
 
-/** Texts are hashed as UTF-8. Nothing to close. */
+/** Texts are hashed as UTF-8. Needs no closing. */
 export class KeyedHash {
   readonly #algorithm: keyof typeof SIZES;
   readonly #key: KeyObject;
   readonly #size: number;
-  /** The padded key, and behind it room for the text, or for the digest of that. */
+  /** The padded key, followed by room for the text. */
   readonly #inner = Buffer.alloc(BLOCK + MAX_BYTES);
   readonly #outer: Buffer;
   readonly #given: Buffer;
   readonly #expected: Buffer;
 
-  /** `size`: bytes of the digest that are a signature, a multiple of 3; all of them unless given. */
+  /** `size`: bytes of the digest that form a signature, a multiple of 3; default: all. */
   constructor(algorithm: keyof typeof SIZES, key: string | Uint8Array, size: number = SIZES[algorithm]) {
     const bytes = typeof key === 'string' ? Buffer.from(key) : key;
     const padded = bytes.length > BLOCK ? hash(algorithm, bytes, 'buffer') : bytes;
@@ -35,7 +35,7 @@ export class KeyedHash {
     this.#key = createSecretKey(bytes);
     this.#size = size;
     this.#outer = Buffer.alloc(BLOCK + SIZES[algorithm]);
-    // One byte more reveals a text that is too long.
+    // One extra byte detects a signature that is too long.
     this.#given = Buffer.alloc(size + 1);
     this.#expected = Buffer.alloc(size + 1);
     for (let at = 0; at < BLOCK; at += 1) {
@@ -50,23 +50,25 @@ export class KeyedHash {
     return this.#size === SIZES[this.#algorithm] ? whole : whole.slice(0, (this.#size * 4) / 3);
   }
 
-  /** Whether `signature`, which is base64url, is that of `text`. Takes as long for a wrong one as for a right one. */
+  /**
+   * Whether the base64url text `signature` is the signature of `text`. The comparison takes the same time for wrong and right signatures.
+   */
   isSigned(text: string, signature: string): boolean {
     return this.isOf(this.digest(text), signature);
   }
 
-  /** All bytes of the digest of `text`, a character each: for `isOf`. As secret as a signature. */
+  /** All bytes of the digest of `text`, one character each, for `isOf`. As secret as a signature. */
   digest(text: string): string {
     return this.#digest(text, 'binary');
   }
 
-  /** The same as `isSigned` for the text that has this digest. */
+  /** As `isSigned`, for the text with this digest. */
   isOf(digest: string, signature: string): boolean {
     const size = this.#size;
     this.#expected.write(digest, 0, size, 'latin1');
     const length = this.#given.write(signature, 'base64url');
     this.#given[size] = 0;
-    // A character that is too much for a whole byte is left out by the decoder.
+    // The decoder ignores a last character that does not complete a byte, so the length of the text counts, too.
     return timingSafeEqual(this.#given, this.#expected) && length === size && signature.length <= Math.ceil(size / 3) * 4;
   }
 

@@ -1,6 +1,6 @@
 /** Secrets known to the server, which are hidden from all readers of its logs and events. */
 
-/** Characters; a secret that is shorter is a word that other texts may have, too. */
+/** Minimum of characters: a shorter secret is a word that other texts may contain. */
 export const MIN_KNOWN_LENGTH = 6;
 /** Longer texts are not secrets that could be echoed. */
 const MAX_LENGTH = 4096;
@@ -15,7 +15,7 @@ const WORD = '[\\p{L}\\p{N}_]';
  * number. Needs no closing.
  */
 export class KnownSecrets {
-  /** The lengths of the secrets with this beginning, the longest first. */
+  /** Lengths of the secrets with these first characters, longest first. */
   readonly #byBeginning = new Map<string, { readonly length: number; count: number }[]>();
   /** In the order of learning. */
   readonly #learned = new Set<string>();
@@ -29,10 +29,10 @@ export class KnownSecrets {
     this.#configured = now;
   }
 
-  /** Adds these secrets from now on. */
+  /** Adds secrets to the learned ones. */
   learn(secrets: Iterable<string>): void {
     for (const text of variantsOf(secrets)) {
-      // The most recently used secret is forgotten last.
+      // Deleted and added again: the secret moves to the end, so it is forgotten last.
       if (!this.#learned.delete(text)) this.#count(text, 1);
       this.#learned.add(text);
       const [oldest] = this.#learned;
@@ -42,7 +42,7 @@ export class KnownSecrets {
     }
   }
 
-  /** `text` with `***` for each of them. */
+  /** `text` with `***` in place of each secret. */
   masked(text: string): string {
     let shown = '';
     let from = 0;
@@ -83,8 +83,8 @@ export class KnownSecrets {
 }
 
 /**
- * `text`, which concerns the owner of these secrets, with `***` for each of them, because peers echo them. Short secrets are replaced as
- * whole words. In unrelated texts they would match ordinary words, and the `***` would reveal them.
+ * Replaces the owner's `secrets` in a text about that owner by `***`, because peers echo them. Short secrets are replaced as whole words;
+ * in unrelated texts they would match ordinary words, and the `***` would reveal them.
  */
 export function withoutOwnSecrets(text: string, secrets: Iterable<string>): string {
   const wanted = [...new Set(variantsOf(secrets, 1))].sort((one, other) => other.length - one.length);
@@ -96,7 +96,7 @@ export function withoutOwnSecrets(text: string, secrets: Iterable<string>): stri
   return text.replaceAll(new RegExp(patterns.join('|'), 'gu'), MASK);
 }
 
-/** As texts, JSON and URLs have them. */
+/** Each secret as it appears in texts, JSON and URLs. */
 function* variantsOf(secrets: Iterable<string>, minLength = MIN_KNOWN_LENGTH): Iterable<string> {
   for (const secret of secrets) {
     if (secret.length < minLength || secret.length > MAX_LENGTH) continue;

@@ -6,13 +6,13 @@ interface Slot {
 }
 
 /**
- * A holder keeps its slot as long as each page requests it, so that series do not come and go. One page at a time, between `begin` and
- * `end`.
+ * A key keeps its slot as long as each page requests it, so that series do not come and go. Pages are made one at a time, between `begin`
+ * and `end`.
  */
 export class LabelSlots {
   readonly limit: number;
   readonly #slots = new Map<string, Slot>();
-  /** Streams without a place, on this page and on the last. */
+  /** Keys without a slot, on this page and on the previous page. */
   #without = new Set<string>();
   #withoutBefore: ReadonlySet<string> = new Set();
   #page = 0;
@@ -22,12 +22,12 @@ export class LabelSlots {
     this.limit = limit;
   }
 
-  /** Streams that found no place, each once while that lasts. */
+  /** Keys refused since the start. A key counts again only after a page that did not refuse it. */
   get refused(): number {
     return this.#refused;
   }
 
-  /** How many have no place now. */
+  /** Keys without a slot on the present page. */
   get without(): number {
     return this.#without.size;
   }
@@ -38,7 +38,7 @@ export class LabelSlots {
     this.#without = new Set();
   }
 
-  /** The labels of `key`, which `make` tells when they are new; null: there is no place for them. */
+  /** The labels of `key`, which `make` makes once for a new slot; null: no slot is free. */
   of(key: string, make: () => string): string | null {
     const slot = this.#slots.get(key);
     if (slot !== undefined) {
@@ -57,7 +57,7 @@ export class LabelSlots {
     return null;
   }
 
-  /** Streams that were not asked for give up their places. */
+  /** Frees the slots of keys that this page has not requested. */
   end(): void {
     for (const [key, slot] of this.#slots) if (slot.page !== this.#page) this.#slots.delete(key);
   }

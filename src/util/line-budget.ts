@@ -3,10 +3,13 @@ import { endOwner } from './client-address.ts';
 import type { Clock } from './clock.ts';
 
 const MINUTE_MS = 60_000;
-/** Limit of distinguished kinds; all others count as one. */
+/** Limit of kinds with their own count; all further kinds share one. */
 const MAX_KINDS = 256;
 const OTHERS = 'of other kinds';
-/** Lines of a kind in a minute beyond its budget, each of an address that has had none in it: the flood of one must not hide the others. */
+/**
+ * Extra lines of a kind per minute beyond its budget, for addresses without a line in that minute: a flood from one address must not hide
+ * the others.
+ */
 export const MAX_LATE_LINES = 8;
 
 /** Options of a budget. */
@@ -21,12 +24,14 @@ export interface LineBudgetOptions {
 interface Kind {
   lines: number;
   fields: object;
-  /** Subjects that had a line. */
+  /** Addresses that had a line. */
   readonly owners: Set<string>;
   late: number;
 }
 
-/** Counts the lines of each kind in a minute, and tells then how many were too many. Its maker calls `close`. */
+/**
+ * Counts the lines of each kind per minute, and reports the number of suppressed lines at the end of the minute. The owner calls `close`.
+ */
 export class LineBudget {
   readonly #options: LineBudgetOptions;
   readonly #kinds = new Map<string, Kind>();
@@ -56,7 +61,7 @@ export class LineBudget {
     counted.lines += 1;
     if (isEarly) return true;
     counted.fields = fields;
-    // It must not keep a server alive that stops.
+    // The timer must not keep a stopping server alive.
     this.#timer ??= setTimeout(() => this.#turn(clock.monotonic()), this.#endsAt - now).unref();
     return false;
   }
@@ -82,7 +87,7 @@ export class LineBudget {
   #turn(now: number): void {
     const loud = this.#tell();
     this.#kinds.clear();
-    // The line that reported them is the first of this minute.
+    // The report is already the first line of the new minute.
     for (const [kind, fields] of loud) {
       const owners = 'peer' in fields && typeof fields.peer === 'string' ? [endOwner(fields.peer)] : [];
       this.#kinds.set(kind, { lines: 1, fields: {}, owners: new Set(owners), late: 0 });
@@ -90,7 +95,7 @@ export class LineBudget {
     this.#endsAt = now + MINUTE_MS;
   }
 
-  /** Returns the kinds that there was something to tell of, with the fields of the last line. */
+  /** Reports suppressed lines. Returns the reported kinds, each with the fields of its last line. */
   #tell(): [kind: string, fields: object][] {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;

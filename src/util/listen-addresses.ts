@@ -3,12 +3,12 @@ import { isIPv6 } from 'node:net';
 
 /** All of IPv4. */
 export const ALL_IPV4 = '0.0.0.0';
-/** All of IPv6, and nothing else: listeners bind it with `ipv6Only`. */
+/** All of IPv6, without IPv4: listeners bind it with `ipv6Only`. */
 export const ALL_IPV6 = '::';
 
 /**
- * The addresses to bind for `IP` elements: `*` is all of IPv4, `::` all of IPv6. Where `::` stands without any other address it is all of
- * both, as of a socket with two stacks. Each address once, in the order of the configuration.
+ * The addresses to bind for `IP` elements: `*` is all of IPv4, `::` all of IPv6. `::` without any other address means both, as for a
+ * dual-stack socket. Each address once, in the order of the configuration.
  */
 export function listenAddresses(ips: readonly string[]): string[] {
   const hosts = new Set(ips.map((ip) => (ip === '*' ? ALL_IPV4 : ip)));
@@ -16,7 +16,7 @@ export function listenAddresses(ips: readonly string[]): string[] {
   return isAll ? [ALL_IPV4, ...hosts] : [...hosts];
 }
 
-/** For `listen` and `bind` of Node.js: a socket takes the family of its address alone. */
+/** Options of `listen` and `bind` in Node.js that restrict a socket to the family of its address. */
 export function ownFamily(host: string): { readonly host: string; readonly ipv6Only: boolean } {
   return { host, ipv6Only: isIPv6(host) };
 }

@@ -11,16 +11,16 @@ export interface LogDescriptor {
 const ASKED = fs.constants.O_WRONLY | fs.constants.O_NONBLOCK | fs.constants.O_NOCTTY;
 
 /**
- * Standard error. A file is written as it is: its position is shared with other programs that have it open. Pipes and terminals are opened
- * once more, so that a write to a reader that has stopped fails and does not wait; a socket cannot be reopened, Node.js makes it
- * non-blocking.
+ * The descriptor of standard error. A file is written through the inherited descriptor, because its position is shared with other programs.
+ * Pipes and terminals are opened again without blocking, so that a write fails instead of waiting for a reader that has stopped. A socket
+ * cannot be opened again; Node.js makes it non-blocking.
  */
 export function standardError(): LogDescriptor {
   try {
     if (fs.fstatSync(2).isFile()) return { descriptor: 2, waits: 'file' };
     return { descriptor: fs.openSync('/proc/self/fd/2', ASKED), waits: 'never' };
   } catch {
-    // Also if there is no /proc, the pipe belongs to another user, or its reader is gone.
+    // There may be no /proc, the pipe may belong to another user, or its reader may be gone.
     void process.stderr;
     return { descriptor: 2, waits: 'never' };
   }

@@ -1,14 +1,14 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { LogSink, MAX_QUEUED, type SinkFiles } from './log-sink.ts';
 
-/** A descriptor that takes what its test lets it. */
+/** A descriptor that the test controls. */
 class FakeFiles implements SinkFiles {
   text = '';
-  /** Bytes it takes of each write. */
+  /** Maximum of bytes that each write takes. */
   takes = Number.POSITIVE_INFINITY;
-  /** Its answer instead. */
+  /** Error code of each write; null: writes succeed. */
   fault: string | null = null;
-  /** Writes that a thread of the pool has. */
+  /** Writes that are waiting on the thread pool. */
   readonly away: (() => void)[] = [];
 
   write(_descriptor: number, bytes: Uint8Array, done: (error: Error | null, written: number) => void): void {

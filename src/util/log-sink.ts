@@ -5,14 +5,14 @@ import fs from 'node:fs';
 export const MAX_QUEUED = 1_048_576;
 /** Limit of one write, characters. */
 const MAX_WRITTEN = 65_536;
-/** A reader that is behind is asked again after this long, ms. */
+/** Interval of attempts while the reader is behind, ms. */
 const BUSY_MS = 100;
-/** A disk that is full, or a reader that is gone, ms. */
+/** Interval of attempts while the disk is full or the reader is gone, ms. */
 const FAULT_MS = 1000;
 /** Time for queued lines when the process ends, ms. */
 const END_MS = 300;
 const NAP_MS = 10;
-/** Used to sleep: nothing ever notifies it. */
+/** Waiting on it is a sleep: nothing ever notifies it. */
 const NEVER_WOKEN = new Int32Array(new SharedArrayBuffer(4));
 
 /** The functions of `node:fs` that the sink uses. */
@@ -25,11 +25,11 @@ export interface SinkFiles {
 export interface LogSinkOptions {
   readonly descriptor: number;
   /**
-   * `never`: a write that cannot go on fails with EAGAIN, so it is made at once. `file`: it may wait for a disk, so it is made on a thread
-   * of the pool.
+   * `never`: a write that would have to wait fails with EAGAIN, so it is made at once. `file`: a write may wait for a disk, so it is made
+   * on a thread of the pool.
    */
   readonly waits: 'never' | 'file';
-  /** Lines were dropped, and there is room again: says so in a line of the log. */
+  /** Lines were dropped, and there is room again: the callback logs their number. */
   readonly onDropped: (lines: number) => void;
   /** Default: the real ones. */
   readonly files?: SinkFiles;
@@ -44,11 +44,11 @@ export class LogSink {
   readonly #files: SinkFiles;
   #lines: string[] = [];
   #queued = 0;
-  /** The line in progress: it is never cut for another one. */
+  /** The rest of a partial write, which must come before all other lines. */
   #begun: Uint8Array | null = null;
-  /** The present writer also writes the lines that come meanwhile. */
+  /** A write is in progress; it is followed by the lines that arrive meanwhile. */
   #isWriting = false;
-  /** A thread of the pool has `#begun`. */
+  /** A thread of the pool is writing `#begun`. */
   #isAway = false;
   #retry: NodeJS.Timeout | null = null;
   #dropped = 0;
@@ -160,7 +160,7 @@ export class LogSink {
     }, wait).unref();
   }
 
-  /** The line that this adds is the next to be written. */
+  /** The callback adds a line about the dropped lines, which is written next. */
   #tellDropped(): void {
     const dropped = this.#dropped;
     this.#dropped = 0;
@@ -168,7 +168,7 @@ export class LogSink {
   }
 
   #writeRest(): void {
-    // A pool thread finishes its write: the process waits for those threads.
+    // A thread of the pool finishes its write, because the process waits for these threads at its end.
     if (this.#isAway) this.#begun = null;
     this.#isAway = false;
     this.#isWriting = true;

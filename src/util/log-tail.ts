@@ -14,7 +14,7 @@ const MAX_FIELDS = 24;
 /** Levels that lines have. */
 export type LineLevel = Exclude<(typeof LOG_LEVELS)[number], 'silent'>;
 
-/** A line. */
+/** A line of the log, as followers get it. */
 export interface LogLine {
   readonly type: 'log';
   readonly level: LineLevel;
@@ -45,7 +45,7 @@ export class LogTail extends NumberedRing<LogLine> {
     this.#secrets = secrets;
   }
 
-  /** Lines of `debug` are kept from now on, until the function returned is called by the last who wants them. */
+  /** Keeps lines of `debug` from now on. Returns an idempotent function that ends this for the caller; the last caller ends it for all. */
   wantDebug(): () => void {
     this.#wantDebug += 1;
     let isOver = false;
@@ -55,7 +55,7 @@ export class LogTail extends NumberedRing<LogLine> {
     };
   }
 
-  /** Keeps a line with the fields of both objects, neither of which is held; those of `inherited` come first. Never throws. */
+  /** Keeps a line with the fields of both objects, `inherited` first; neither object is held. Never throws. */
   add(level: LineLevel, fields: object, message: string, inherited: object = {}): void {
     if (level === 'debug' && this.#wantDebug === 0) return;
     const secrets = this.#secrets;
@@ -72,7 +72,7 @@ export class LogTail extends NumberedRing<LogLine> {
   }
 }
 
-/** Writes to `lines` and keeps what it writes in `tail`, whether or not `lines` leaves it out. */
+/** Writes to `lines`, and keeps each line in `tail`, even if its level keeps it out of `lines`. */
 export class TailedLines implements LogLines {
   readonly #lines: LogLines;
   readonly #tail: LogTail;
@@ -110,12 +110,12 @@ export class TailedLines implements LogLines {
   }
 }
 
-/** Whether a line of `level` belongs to a follower that wants lines from `least` on. */
+/** Whether a line of `level` is for a follower that wants lines from `least` on. */
 export function isAtLeast(level: LineLevel, least: LineLevel): boolean {
   return LOG_LEVELS.indexOf(level) >= LOG_LEVELS.indexOf(least);
 }
 
-/** A field's value may be anything, and change later. */
+/** Copies fields as plain values, because their values may be anything and change later. */
 function plainFields(fields: object, secrets: KnownSecrets): LogLine['fields'] {
   const known = Object.entries(fields).filter(([, value]) => value !== undefined);
   return Object.fromEntries(known.slice(0, MAX_FIELDS).map(([name, value]) => [name, plainValue(value, secrets)]));

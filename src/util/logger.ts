@@ -4,7 +4,7 @@ export interface LogLines {
   info(fields: object, message: string): void;
   warn(fields: object, message: string): void;
   error(fields: object, message: string): void;
-  /** One that adds `fields` to every line. */
+  /** A log that adds `fields` to every line. */
   child(fields: object): LogLines;
 }
 
@@ -13,9 +13,9 @@ export interface Logger extends LogLines {
   /** A logger that adds `fields` to every line. */
   child(fields: object): Logger;
   /**
-   * The same logger for lines that outside clients can cause at any rate: of each kind a limited number is written per minute
-   * (`MAX_LINES_PER_MINUTE`), the rest is counted. The kind is the text before the first colon, digit or quotation mark. All loggers of a
-   * server share the limits.
+   * The same logger for lines that outside clients can cause at any rate. The number of lines per minute is limited for each kind
+   * (`MAX_LINES_PER_MINUTE`), and the rest is counted. The kind is the text before the first colon, digit or quotation mark. All loggers of
+   * a server share the limits.
    */
   readonly limited: Logger;
 }

@@ -1,4 +1,4 @@
-/** The text of what was thrown, which may be anything. */
+/** The text of a thrown value, which may be anything. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

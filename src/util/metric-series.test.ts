@@ -9,7 +9,7 @@ interface Thing {
   readonly delay?: number;
 }
 
-/** Pages of things of which `limit` have labels of their own, without what the metrics are. */
+/** Makes pages about things, of which `limit` have their own labels; omits the lines that describe metrics. */
 function pages(limit: number) {
   const series = new MetricSeries<Thing>(
     [

@@ -1,23 +1,23 @@
-/** Several metrics of many things of one kind: a series for each that has labels of its own, a sum for all others. */
+/** Several metrics of many things of one kind: one series for each thing with its own labels, and one sum for all other things. */
 import type { MetricDefinition, MetricFamily, MetricsPage } from './metrics.ts';
 
 /** A metric of things of one kind. */
 export interface SeriesDefinition<T> extends MetricDefinition {
   readonly type: 'counter' | 'gauge';
-  /** Undefined: this one has no such figure. */
+  /** Undefined: the thing has no such figure. */
   readonly value: (item: T) => number | undefined;
-  /** Value of the remaining series; default: the sum. */
+  /** How the things without labels are combined; default: the sum. */
   readonly others?: 'sum' | 'max' | 'none';
 }
 
 /**
- * Writes them page by page. The sum of counters without labels adds what each has grown by since the last page: it never falls when one of
- * them ends.
+ * Writes the series page by page. The sum of counters without labels adds the growth of each since the previous page, so it never falls
+ * when a thing ends.
  */
 export class MetricSeries<T> {
   readonly definitions: readonly SeriesDefinition<T>[];
   readonly #othersLabels: string;
-  /** Counters of those without labels as they were last, by key. */
+  /** Counters of the things without labels on the previous page, by key. */
   #last = new Map<unknown, Float64Array>();
   #now = new Map<unknown, Float64Array>();
   /** Totals of counters, and gauges of this page. */
@@ -40,7 +40,7 @@ export class MetricSeries<T> {
     this.#now = new Map();
   }
 
-  /** `labels`: its own, or null for what is summed up. `key` is the same on each page. */
+  /** `labels`: those of the thing; null adds it to the sum. `key` identifies the thing on all pages. */
   add(item: T, labels: string | null, key: unknown): void {
     if (labels === null) {
       this.#sum(item, key);
@@ -75,7 +75,7 @@ export class MetricSeries<T> {
   }
 }
 
-/** A counter that is lower than before has begun anew. */
+/** A counter that is lower than before has started again from 0. */
 function grown(figure: number, before: number): number {
   return figure >= before ? figure - before : figure;
 }

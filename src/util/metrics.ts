@@ -9,7 +9,7 @@ export interface MetricDefinition {
   readonly type: 'counter' | 'gauge' | 'histogram';
 }
 
-/** The two formats that are spoken. */
+/** The supported formats. */
 export type MetricsFormat = 'prometheus' | 'openmetrics';
 
 /** Media types of the formats. */
@@ -20,7 +20,7 @@ export const METRICS_TYPES: Readonly<Record<MetricsFormat, string>> = {
 
 /** An owner of figures. `collect` may yield wherever other work of the thread may run in between. */
 export interface MetricSource {
-  /** All that it may tell: told of also while there is no figure. */
+  /** All metrics that `collect` may write; they are described on the page even without a sample. */
   readonly definitions: readonly MetricDefinition[];
   collect(page: MetricsPage): Iterable<void> | void;
 }
@@ -39,7 +39,7 @@ export class MetricFamily {
     this.#line('', labels, value);
   }
 
-  /** A distribution: counts up to each bound, in turn, then of all. */
+  /** A distribution: cumulated counts for each bound, then for all values. */
   addHistogram({ bounds, counts, sum, count }: HistogramFigures, labels = ''): void {
     const prefix = labels === '' ? '' : `${labels},`;
     let below = 0;
@@ -54,7 +54,7 @@ export class MetricFamily {
 
   text(format: MetricsFormat): string {
     const { name, help, type } = this.definition;
-    // OpenMetrics calls a counter by what stands before `_total`.
+    // OpenMetrics names a counter without `_total`.
     const called = format === 'openmetrics' && type === 'counter' ? name.replace(/_total$/, '') : name;
     return `# HELP ${called} ${help}\n# TYPE ${called} ${type}\n${this.#lines}`;
   }
@@ -70,7 +70,7 @@ export class MetricFamily {
 /** One answer while it is made. */
 export class MetricsPage {
   readonly #families = new Map<string, MetricFamily>();
-  /** Whose labels there is room for. */
+  /** Streams and applications with their own labels. */
   readonly streams: LabelSlots;
   readonly applications: LabelSlots;
 
@@ -79,7 +79,7 @@ export class MetricsPage {
     this.applications = applications;
   }
 
-  /** The metric, which stands on the page from now on. */
+  /** The family of the metric, which is on the page from now on. */
   family(definition: MetricDefinition): MetricFamily {
     let family = this.#families.get(definition.name);
     if (family === undefined) {
@@ -111,14 +111,14 @@ export interface HistogramFigures {
   readonly count: number;
 }
 
-/** Counts values by size; nothing is allocated for one. */
+/** Counts values by size; nothing is allocated per value. */
 export class Histogram implements HistogramFigures {
   readonly bounds: readonly number[];
   readonly counts: Float64Array;
   sum = 0;
   count = 0;
 
-  /** `bounds` rise. */
+  /** `bounds` are in ascending order. */
   constructor(bounds: readonly number[]) {
     this.bounds = bounds;
     this.counts = new Float64Array(bounds.length);

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type Newcomer, NewcomerTurns } from './newcomer-turns.ts';
 
-/** Turns by a clock that goes on while somebody enters, and as timers are waited for. */
+/** Turns whose clock advances with the cost of each newcomer, and with the fake timers. */
 function setUp() {
   let worked = 0;
   const entered: string[] = [];
@@ -45,7 +45,7 @@ describe('NewcomerTurns', () => {
       expect(entered.length - before).toBeLessThanOrEqual(2);
     }
     expect(entered.length).toBeGreaterThan(70);
-    // Their work goes on top of the time of the timers.
+    // The cost of newcomers adds to the time of the timers.
     expect(entered.length).toBeLessThan(150);
     vi.advanceTimersByTime(1700);
     expect(entered).toHaveLength(500);

@@ -5,11 +5,11 @@ import { addressOwner } from './client-address.ts';
 const MAX_WAITING = 1024;
 /** Main-thread time, ms, that newcomers may use at once after an idle period. */
 const BURST_MS = 2;
-/** And in the long run, of each ms. */
+/** Share of the main thread's time that newcomers may use in the long run. */
 const SHARE = 0.3;
-/** Waiting newcomers run for this many ms at a stretch; sockets are served in between. */
+/** Maximum run of waiting newcomers, ms; sockets are served after each run. */
 const STRETCH_MS = 1;
-/** Maximum debt, ms: a newcomer that was itself delayed counts no more. */
+/** Maximum debt, ms: a newcomer that took longer was itself delayed. */
 const MAX_DEBT_MS = 12;
 
 /** Something that begins: a connection, a publication, a stream. */
@@ -27,22 +27,22 @@ export interface Newcomer {
 /** The turns, as the code that admits clients sees them. */
 export type Turns = Pick<NewcomerTurns, 'take' | 'leave'>;
 
-/** For what runs without a server: everybody enters at once. */
+/** For programs without a server: everything enters at once. */
 export const NO_TURNS: Turns = { take: ({ enter }) => enter(), leave: () => undefined };
 
 /**
  * Gives newcomers a share of the main thread. A single newcomer enters at once. In a flood the addresses take turns; when the queue is
- * full, the address with the most waiting newcomers loses its last one. A turn lasts a few milliseconds at most. The owner closes it.
+ * full, the address with the most waiting newcomers loses its last one. A run lasts a few milliseconds at most. The owner closes it.
  */
 export class NewcomerTurns {
   /** Newcomers that found no room since the start. */
   refused = 0;
   readonly #now: () => number;
-  /** By owner, in the order of their turns; none is empty. */
+  /** Waiting newcomers by owner, in the order of their turns; no list is empty. */
   readonly #waiting = new Map<string, Newcomer[]>();
   readonly #onRefused: (client: string) => void;
   #size = 0;
-  /** Time that was taken and has not been earned again, ms. */
+  /** Time used beyond the share so far, ms. */
   #debt = 0;
   #earnedAt: number;
   #timer: NodeJS.Timeout | undefined;
@@ -62,13 +62,13 @@ export class NewcomerTurns {
     return this.#size;
   }
 
-  /** Enters now when there is time, and throws then what `enter` throws; else later, or never. */
+  /** Calls `enter` at once when there is time, and passes on its exception; otherwise later, or never. */
   take(newcomer: Newcomer): void {
     if (this.#size === 0 && this.#earn() < BURST_MS) this.#run(newcomer.enter);
     else this.#enqueue(newcomer);
   }
 
-  /** It does not want to enter any more. Idempotent. */
+  /** The newcomer no longer wants to enter. Idempotent. */
   leave(newcomer: Newcomer): void {
     const owner = addressOwner(newcomer.client);
     const line = this.#waiting.get(owner);
@@ -97,7 +97,7 @@ export class NewcomerTurns {
     this.#schedule();
   }
 
-  /** Sends the last of the longest line away, unless that is the one of `owner`. */
+  /** Drops the last newcomer of the longest list; returns false if that list belongs to `owner`. */
   #makeRoom(owner: string): boolean {
     let [longest, most] = [owner, this.#waiting.get(owner)?.length ?? 0];
     for (const [other, { length }] of this.#waiting) if (length > most + 1) [longest, most] = [other, length];

@@ -8,9 +8,9 @@ import { formatTimestamp } from './timestamp.ts';
 /** Longer texts are truncated; only texts of peers are longer. Characters. */
 const MAX_TEXT = 1024;
 
-/** An entry in its place. Its text is made once, when the first follower wants it. */
+/** An entry of the ring. Its JSON is made once, when the first follower needs it. */
 class Numbered<Told extends object> {
-  /** From 1 on, without holes. */
+  /** Starts at 1, without gaps. */
   readonly number: number;
   readonly notice: Told;
   readonly #ring: NumberedRing<Told>;
@@ -36,11 +36,14 @@ class Numbered<Told extends object> {
   }
 }
 
-/** A follower has only a place in the ring: it costs no memory, and a slow one misses the oldest entries. */
+/**
+ * A ring of the newest entries. A follower is only a position in it, so followers cost no memory, and a slow follower misses the oldest
+ * entries.
+ */
 export abstract class NumberedRing<Told extends object> {
   readonly #clock: Clock;
   readonly #ring: (Numbered<Told> | undefined)[];
-  /** By which ids of other runs are known. */
+  /** Distinguishes ids of this run from ids of other runs. */
   readonly #run: string;
   #newest = 0;
   #watchers: readonly ((told: Numbered<Told>) => void)[] = [];
@@ -51,23 +54,23 @@ export abstract class NumberedRing<Told extends object> {
     this.#run = clock.now().toString(36);
   }
 
-  /** Number of the newest one; 0 before the first. */
+  /** Number of the newest entry; 0 before the first. */
   get newest(): number {
     return this.#newest;
   }
 
-  /** Number of the oldest kept entry; `newest + 1` if there is none. */
+  /** Number of the oldest kept entry; `newest + 1` if nothing is kept. */
   get oldest(): number {
     return Math.max(1, this.#newest - this.#ring.length + 1);
   }
 
-  /** The one of that number, while it is kept. */
+  /** The entry of that number, while it is kept. */
   at(number: number): Numbered<Told> | undefined {
     const told = this.#ring[number % this.#ring.length];
     return told?.number === number ? told : undefined;
   }
 
-  /** `watcher` is called for each one from now on, and must neither throw nor wait. Returns what ends that. */
+  /** `watcher` is called for each new entry, and must neither throw nor wait. Returns a function that ends this. */
   watch(watcher: (told: Numbered<Told>) => void): () => void {
     this.#watchers = [...this.#watchers, watcher];
     return () => {
@@ -79,7 +82,7 @@ export abstract class NumberedRing<Told extends object> {
     return `${this.#run}-${number}`;
   }
 
-  /** The number behind an id of this run; null for all others. */
+  /** The number in an id of this run; null for all other ids. */
   numberOf(id: string): number | null {
     const [run, digits = ''] = id.split('-', 2);
     if (run !== this.#run || !/^\d{1,15}$/.test(digits)) return null;
@@ -98,7 +101,7 @@ export abstract class NumberedRing<Told extends object> {
   }
 }
 
-/** A text as followers may see it: without secrets, then cut, so that none of them lies across the cut and shows its beginning. */
+/** A text for followers. Secrets are replaced before the text is cut, so that no beginning of a secret remains. */
 export function textWithoutSecrets(text: string, secrets: KnownSecrets): string {
   const told = secrets.masked(maskedUrl(maskedJson(text)));
   return told.length <= MAX_TEXT ? told : `${told.slice(0, MAX_TEXT)}…`;

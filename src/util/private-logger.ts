@@ -1,9 +1,9 @@
 import type { Logger } from './logger.ts';
 
-/** Stands for an address that is not to be told. */
+/** Written in place of a hidden address. */
 export const HIDDEN_ADDRESS = 'xxx.xxx.xxx.xxx';
 
-/** IPv4, and IPv6 in brackets as URLs and endpoints have it, each with or without a port. */
+/** IPv4, and IPv6 in brackets as in URLs, each with or without a port. */
 const ADDRESS = /(?:\b\d{1,3}(?:\.\d{1,3}){3}\b|\[[0-9a-f:.%]*:[0-9a-f:.%]*\])(:\d+)?/gi;
 /** Fields that hold nothing but the address of a client. */
 const CLIENT_FIELDS: ReadonlySet<string> = new Set(['peer']);

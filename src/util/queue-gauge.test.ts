@@ -16,7 +16,7 @@ it('measures the waiting time of messages without storing them', () => {
   clock.advance(20);
   gauge.went(2);
   clock.advance(970);
-  // 30 ms and 20 ms.
+  // Waits of 30 ms and 20 ms.
   expect(gauge.status()).toMatchObject({ size: 0, peak: 2, inputPerSecond: 2, outputPerSecond: 2, avgWaitingTime: 25_000 });
   clock.advance(1000);
   expect(gauge.status()).toMatchObject({ inputPerSecond: 0, outputPerSecond: 0, avgWaitingTime: 0 });

@@ -34,7 +34,7 @@ export interface QueueGaugeOptions {
   /** 0: no limit. */
   readonly threshold: number;
   readonly clock: Clock;
-  /** Told figures are counted ones divided by this, for queues that count bytes. Default: 1. */
+  /** Divisor between counted and reported figures, for queues that count bytes. Default: 1. */
   readonly unit?: number;
 }
 
@@ -62,7 +62,7 @@ export class QueueGauge {
   #outputPerSecond = 0;
   #avgWaitingTime = 0;
   #mirrored: QueueFigures | null = null;
-  /** Queues that this one showed before. */
+  /** Drops of mirrored queues that are gone. */
   #mirroredDrops = 0;
 
   constructor(options: QueueGaugeOptions) {
@@ -86,7 +86,7 @@ export class QueueGauge {
     return this.#drop;
   }
 
-  /** `count` have come at `now` (monotonic, ms). */
+  /** `count` messages arrived at `now` (monotonic, ms). */
   came(count = 1, now = this.#clock.monotonic()): void {
     this.#advance(now);
     this.#size += count;
@@ -94,7 +94,7 @@ export class QueueGauge {
     if (this.#size > this.#peak) this.#peak = this.#size;
   }
 
-  /** `count` of those that waited have gone on at `now`. */
+  /** `count` waiting messages left at `now`. */
   went(count = 1, now = this.#clock.monotonic()): void {
     this.#advance(now);
     this.#size -= count;
@@ -107,14 +107,14 @@ export class QueueGauge {
     this.#drop += count;
   }
 
-  /** Counts all that waits as dropped. */
+  /** Counts all waiting messages as dropped. */
   dropAll(): void {
     this.#advance(this.#clock.monotonic());
     this.#drop += this.#size;
     this.#size = 0;
   }
 
-  /** Shows the figures of a queue in another process from now on; this one holds nothing itself. */
+  /** Shows the figures of a queue in another process from now on; this gauge counts nothing itself. */
   mirror(figures: QueueFigures): void {
     if (this.#mirrored !== null && figures.drop < this.#mirrored.drop) this.#mirroredDrops += this.#mirrored.drop;
     this.#mirrored = figures;

@@ -1,18 +1,18 @@
-/** Where Redis is, as a URL: one server, a Sentinel set or a cluster. */
+/** The location of Redis as a URL: one server, a Sentinel set or a cluster. */
 
-/** One server that is reached by name or address. */
+/** A server that is reached by name or address. */
 export interface RedisNode {
   readonly host: string;
   readonly port: number;
 }
 
-/** The parts of a URL. It names no user and no password: these have settings of their own. */
+/** The parts of a URL. User and password are not part of it: they have their own settings. */
 export interface RedisPlace {
   readonly kind: 'server' | 'sentinel' | 'cluster';
   readonly tls: boolean;
   /** At least one: the server, some Sentinels, or some members of the cluster. */
   readonly nodes: readonly RedisNode[];
-  /** Name that the Sentinels know the server by; '' for other kinds. */
+  /** Name of the server at the Sentinels; '' for other kinds. */
   readonly master: string;
   readonly database: number;
 }
@@ -25,7 +25,7 @@ const DEFAULT_PORT = 6379;
 const SENTINEL_PORT = 26_379;
 const MAX_PORT = 65_535;
 const MAX_DATABASE = 65_535;
-/** More are not asked anyway before the first of them answers. */
+/** Limit of nodes: more would not be asked before the first of them answers. */
 const MAX_NODES = 64;
 
 /** Reads `host:port`, or `[address]:port`; null for anything else. */

@@ -18,7 +18,7 @@ export class RefusalLog {
     this.#budget = new LineBudget({ clock, linesPerMinute: 1, tell });
   }
 
-  /** Counts a refusal. `fields` are logged with the next line; the last ones win. */
+  /** Counts a refusal. The next line has the `fields` of the last refusal before it. */
   note(sentence: string, fields: object = {}): void {
     if (this.#budget.take(sentence, fields, 'peer' in fields ? fields.peer : undefined))
       this.#logger.warn({ ...fields, count: 1 }, sentence);

@@ -1,6 +1,6 @@
-/** Bounds how much work goes on at once. */
+/** Limits how much work runs at once. */
 
-/** `most` may work at once; all others wait in line, of which there is no limit. */
+/** At most `most` calls of work run at once; the others wait in a queue without a limit. */
 export class Semaphore {
   readonly #most: number;
   readonly #waiting: (() => void)[] = [];
@@ -10,14 +10,14 @@ export class Semaphore {
     this.#most = most;
   }
 
-  /** Runs `work` as soon as there is room for it, in the order of the calls, and settles as it does. */
+  /** Runs `work` when there is room, in the order of the calls, and settles as it does. */
   async take<T>(work: () => Promise<T>): Promise<T> {
     if (this.#running < this.#most) this.#running += 1;
     else await new Promise<void>((begin) => this.#waiting.push(begin));
     try {
       return await work();
     } finally {
-      // The place goes to the next in line, so that nobody gets between.
+      // The place goes straight to the next in the queue, so that no later caller can take it.
       const next = this.#waiting.shift();
       if (next === undefined) this.#running -= 1;
       else next();
@@ -25,8 +25,8 @@ export class Semaphore {
   }
 }
 
-/** Half of the threads that Node has for files, one pool for the process: the others write while a slow disk syncs. */
+/** Half of Node's threads for files, which all of the process share: the others can write while a slow disk syncs. */
 const MAX_SYNCS = 2;
 
-/** For everything that waits until bytes are on the disk itself. */
+/** For all work that waits until bytes are on the disk itself. */
 export const syncSemaphore = new Semaphore(MAX_SYNCS);

@@ -1,10 +1,10 @@
-/** Finds the name that somebody meant who wrote another one. */
+/** Finds the known name that a misspelt name probably meant. */
 
-/** Names that are shorter are similar to too many. */
+/** Shorter names resemble too many others. */
 const MIN_LENGTH = 4;
-/** A slip is one character too many, missing or wrong, or two neighbours swapped. */
+/** A slip is a character too many, missing or wrong, or two swapped neighbours. */
 const MAX_SLIPS = 2;
-/** Longer ones are not compared: the time is quadratic. */
+/** Longer names are not compared, because the time is quadratic. */
 const MAX_LENGTH = 64;
 
 /** The known name that differs from `name` in case only, otherwise the one with the fewest slips, two at most; undefined: none. */

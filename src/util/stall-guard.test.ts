@@ -11,6 +11,6 @@ test('a peer that reads now and then has not stalled, nor a peer without pending
   };
   expect([look(0, 0, 0), look(0, 0, 5000)]).toEqual([false, false]);
   expect([look(100, 50, 6000), look(100, 50, 7000), look(101, 50, 7500), look(101, 50, 8500)]).toEqual([false, false, false, false]);
-  // What is added meanwhile is not taken.
+  // Bytes that were added meanwhile do not count as taken.
   expect([look(201, 150, 8501), look(201, 0, 9000), look(202, 1, 10_000), look(202, 1, 10_001)]).toEqual([true, false, false, true]);
 });

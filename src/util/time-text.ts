@@ -1,7 +1,7 @@
 /** A date, or a date with a time and its zone (RFC 3339). */
 const TIME = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?(?:Z|[+-]\d\d:\d\d))?$/;
 
-/** When that is, ms since the epoch; NaN for a text that is no time. A date begins at midnight UTC. */
+/** The time of a text, ms since the epoch; NaN for an invalid text. A date begins at midnight UTC. */
 export function timeOf(text: string): number {
   return TIME.test(text) ? Date.parse(text) : Number.NaN;
 }

@@ -3,7 +3,7 @@ import { formatTimestamp } from './timestamp.ts';
 
 const two = (value: number): string => String(value).padStart(2, '0');
 
-/** By what a date says of itself in the zone of the machine. */
+/** The expected text, from the local fields of a date. */
 function expected(epochMs: number): string {
   const date = new Date(epochMs);
   const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
@@ -16,7 +16,7 @@ function expected(epochMs: number): string {
 describe('formatTimestamp', () => {
   it('writes local time with milliseconds and the offset, all through a year of changing clocks', () => {
     const begin = Date.UTC(2026, 0, 1);
-    // Steps of some hours that meet all kinds of seconds and milliseconds.
+    // Steps of some hours reach all kinds of seconds and milliseconds.
     for (let at = begin; at < begin + 366 * 86_400_000; at += 17_337_791) expect(formatTimestamp(at)).toBe(expected(at));
   });
 

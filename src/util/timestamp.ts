@@ -1,12 +1,12 @@
 const MS_PER_SECOND = 1000;
 const MS_PER_MINUTE = 60_000;
-/** Seconds whose text is kept: an answer about many streams names the same few again and again. A power of two. */
+/** Seconds whose text is kept, a power of two: an answer about many streams repeats the same few seconds. */
 const SLOTS = 256;
 
-/** What all times of a second have in common. */
+/** The common text of all times within a second. */
 interface SecondText {
   readonly second: number;
-  /** Up to the point before the milliseconds. */
+  /** Text up to the point before the milliseconds. */
   readonly head: string;
   /** The offset from UTC. */
   readonly offset: string;
@@ -32,7 +32,7 @@ export function formatTimestamp(epochMs: number): string {
   return `${text.head}${zeros}${milliseconds}${text.offset}`;
 }
 
-/** Throws `RangeError` for what is no time, as `Date` does. */
+/** Throws `RangeError` for an invalid time, as `Date` does. */
 function secondText(second: number): SecondText {
   const epochMs = second * MS_PER_SECOND;
   const offset = -new Date(epochMs).getTimezoneOffset();

@@ -1,18 +1,18 @@
-/** Lets a thing happen so many times at once, and so many times a second in the long run. Nothing is allocated per use. */
+/** Limits how often something may happen: a number of times at once, and a rate in the long run. Nothing is allocated per use. */
 export class TokenBucket {
   readonly #burst: number;
   readonly #perSecond: number;
   #tokens: number;
   #filledAt = 0;
 
-  /** `burst`: at once, when nothing has happened for a while. */
+  /** `burst`: the number of uses after an idle period. */
   constructor(options: { readonly burst: number; readonly perSecond: number }) {
     this.#burst = options.burst;
     this.#perSecond = options.perSecond;
     this.#tokens = options.burst;
   }
 
-  /** True when one more may happen at `now` (monotonic, ms), which is then counted. */
+  /** True when one more use is allowed at `now` (monotonic, ms); the use is then counted. */
   take(now: number): boolean {
     const elapsed = Math.max(0, now - this.#filledAt);
     this.#filledAt = now;

@@ -3,7 +3,7 @@ import { isIP } from 'node:net';
 import { AddressSet } from './address-set.ts';
 import { plainAddress } from './client-address.ts';
 
-/** Longest `X-Forwarded-For` that is read, characters, counted from its end: what clients wrote themselves stands before that. */
+/** Maximum of characters read from `X-Forwarded-For`, from its end: earlier text comes from clients themselves. */
 const MAX_HEADER = 1024;
 const HTTPS_PORT = 443;
 const DEFAULT_PORTS = new Map([
@@ -27,7 +27,7 @@ export interface ProxyHeaders {
   readonly forwardedPort: string | undefined;
 }
 
-/** Where a client has asked. */
+/** The port that a client has used. */
 export interface AskedPort {
   /** Over TLS. */
   readonly secure: boolean;
@@ -44,7 +44,7 @@ export function proxyHeaders(header: (name: string) => string | undefined): Prox
   };
 }
 
-/** Their addresses and networks. */
+/** The addresses and networks of trusted proxies. */
 export class TrustedProxies extends AddressSet {
   /**
    * The client of a request that came from `address`: the last entry of `X-Forwarded-For` that is not a trusted proxy, if a trusted proxy
@@ -63,8 +63,8 @@ export class TrustedProxies extends AddressSet {
   }
 
   /**
-   * The same for decisions by client address: if a trusted proxy wrote no `X-Forwarded-For`, its `X-Real-IP` counts. If both are present,
-   * the first wins, because the proxy may have passed on an `X-Real-IP` of the client.
+   * As `clientOf`, for decisions by client address: if a trusted proxy wrote no `X-Forwarded-For`, its `X-Real-IP` counts.
+   * `X-Forwarded-For` has precedence, because the proxy may have passed on an `X-Real-IP` of the client.
    */
   realIpOf(address: string, { forwardedFor, realIp }: Pick<ProxyHeaders, 'forwardedFor' | 'realIp'>): string {
     if (forwardedFor !== undefined || realIp === undefined) return this.clientOf(address, forwardedFor);

@@ -3,7 +3,7 @@ import { Value } from '@sinclair/typebox/value';
 import { describe, expect, it } from 'vitest';
 import { OptionalKind, Type } from './typebox.ts';
 
-/** One schema of everything. */
+/** Schemas of all kinds. */
 function schemas(type: typeof Type): Record<string, unknown> {
   const members = {
     text: type.String({ minLength: 1, description: 'words' }),
@@ -34,7 +34,7 @@ function schemas(type: typeof Type): Record<string, unknown> {
   };
 }
 
-/** Everything in it, marks included, in order. */
+/** All content of a value, symbol keys included, in order. */
 function spread(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(spread);
   if (typeof value !== 'object' || value === null) return value;

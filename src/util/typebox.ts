@@ -4,7 +4,7 @@
  */
 import type { JavaScriptTypeBuilder, TObject, TProperties, TSchema } from '@sinclair/typebox';
 
-/** Its marks are registered symbols: everything that reads schemas knows these by them. */
+/** TypeBox marks schemas with registered symbols, by which readers of schemas know them. */
 const KIND = Symbol.for('TypeBox.Kind');
 /** Marks a member that may be absent; schemas have it as a key. */
 export const OptionalKind = Symbol.for('TypeBox.Optional');
@@ -25,7 +25,7 @@ type Kinds =
   | 'Unsafe';
 type Options = object | undefined;
 
-/** The schema's own kind comes last, and wins. */
+/** `schema` comes last, so that options cannot replace its kind. */
 function make(options: Options, schema: object): object {
   return { ...options, ...schema };
 }

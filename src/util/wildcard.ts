@@ -16,7 +16,7 @@ export function compileWildcard(pattern: string): (text: string) => boolean {
   return (text) => text.length <= MAX_TEXT_LENGTH && matches(pattern, text);
 }
 
-/** Walks all places of `pattern` that the text read so far can have reached. */
+/** Keeps all positions in `pattern` that the text so far can have reached. */
 function matches(pattern: string, text: string): boolean {
   const size = pattern.length + 1;
   let reached = new Uint8Array(size);
@@ -42,7 +42,7 @@ function matches(pattern: string, text: string): boolean {
   return reached[pattern.length] === 1;
 }
 
-/** Both wildcards may stand for nothing: whoever stands before one also stands behind it. */
+/** Both wildcards may match nothing, so a position before a wildcard also reaches the position after it. */
 function skipOptional(pattern: string, reached: Uint8Array): void {
   for (let place = 0; place < pattern.length; place += 1) {
     const wanted = pattern.charCodeAt(place);

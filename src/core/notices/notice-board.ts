@@ -25,7 +25,7 @@ export interface NoticeBoardOptions {
  * Floods of sessions and refusals are summed up (`BurstFold`). One for the server, which closes it.
  */
 export class NoticeBoard extends NumberedRing<Notice> implements Notices {
-  /** Told by group since the start. */
+  /** Notices posted since the start, by group. */
   readonly counts: Record<NoticeGroup, number> = { streams: 0, sessions: 0, tasks: 0, refusals: 0, alerts: 0, config: 0 };
   readonly #hide: (text: string) => string;
   readonly #secrets: KnownSecrets;

@@ -23,7 +23,7 @@ export class StreamNotices {
   readonly #notices: Notices;
   readonly #address: StreamAddress;
   readonly #clock: Clock;
-  /** As told last; null before it was listed. */
+  /** The URL in the last notice; null before the stream was listed. */
   #sourceUrl: string | null = null;
   #lost = false;
   readonly #ready = new Set<string>();
@@ -54,7 +54,7 @@ export class StreamNotices {
     this.#notices.post({ type: 'stream.sourceLost', ...this.#address, reason: code, detail });
   }
 
-  /** A source has come; told where it is another one than before. */
+  /** A source has come; posted if it differs from the last source. */
   sourceCame({ sourceType, sourceUrl }: Source): void {
     if (this.#sourceUrl === null || (sourceUrl === this.#sourceUrl && !this.#lost)) return;
     this.#sourceUrl = sourceUrl;

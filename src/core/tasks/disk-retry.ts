@@ -8,7 +8,10 @@ export const MAX_PAUSE_MS = 60_000;
 /** After this much success, pauses start again with the first, ms. */
 const CALM_MS = 60_000;
 
-/** When a task that a full disk stopped may try again: earlier than its pause when the disk has room. One for each task; nothing to close. */
+/**
+ * Decides when a task stopped by a full disk may try again: after a pause, or earlier when the disk has room. One for each task; needs no
+ * closing.
+ */
 export class DiskRetry {
   readonly #clock: Clock;
   #pauseMs = FIRST_PAUSE_MS;
@@ -32,8 +35,8 @@ export class DiskRetry {
   }
 
   /**
-   * True when it is worth an attempt, which counts as made. Looks behind the scenes, by `look`, which never rejects: so ask again and
-   * again.
+   * True when an attempt is worthwhile; the attempt then counts as made. `look`, which must not reject, checks the disk in the background,
+   * so the result belongs to a later call: call this repeatedly.
    */
   isDue(look: () => Promise<boolean>): boolean {
     const now = this.#clock.monotonic();

@@ -3,7 +3,7 @@
 import type { ApplicationAddress } from '../stream-address.ts';
 import type { TaskRequest } from './task-request.ts';
 
-/** Sums over files or connections that are over: how many, bytes, and ms. */
+/** Sums over completed files or connections: their number, bytes, and milliseconds. */
 export interface TaskTotals {
   readonly sequence: number;
   readonly bytes: number;

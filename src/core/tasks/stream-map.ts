@@ -12,7 +12,7 @@ export interface StreamMapEntry {
 /** An element of a map while it is read. */
 export class MapPart {
   readonly #element: XmlElement;
-  /** For people: with the elements around it. */
+  /** Path of the element for error messages. */
   readonly #path: string;
 
   constructor(element: XmlElement, path: string) {
@@ -42,7 +42,7 @@ export class MapElement extends MapPart {
   readonly streamName: string;
   readonly variantNames: readonly string[];
 
-  /** `nameElement` names the streams. Throws `ConfigError` when no stream is named. */
+  /** `nameElement`: the child with the names of streams. Throws `ConfigError` when it is missing. */
   constructor(element: XmlElement, nameElement = 'StreamName') {
     super(element, element.name);
     this.streamName = this.text(nameElement);
@@ -67,7 +67,7 @@ export function readStreamMap<Entry extends StreamMapEntry>(
     .map((element) => read(new MapElement(element, names.streamName)));
 }
 
-/** The entries that name an outbound stream. */
+/** The entries whose pattern matches an outbound stream. */
 export function entriesFor<Entry extends StreamMapEntry>(
   entries: readonly Entry[],
   stream: { readonly name: string; readonly sourceName: string },

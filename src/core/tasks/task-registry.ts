@@ -1,4 +1,6 @@
-/** The tasks of a publisher that follow streams: recordings, pushes. Made once here, kept on disk, ended behind the scenes. */
+/**
+ * The tasks of a publisher that follow streams (recordings, pushes): makes them, keeps their documents on disk, and waits for their end.
+ */
 import { randomBytes } from 'node:crypto';
 import type { DocumentFolder } from '../../state/document-folder.ts';
 import type { Logger } from '../../util/logger.ts';
@@ -23,16 +25,16 @@ export class TaskRefused extends Error {
 
 /** The particulars of one kind of task. */
 export interface TaskRegistryOptions<Request extends TaskRequest, Task> {
-  /** As messages and the fields of the log name one: `recording`, `push`. */
+  /** The kind of task in messages and in fields of the log: `recording`, `push`. */
   readonly noun: string;
   readonly documents: DocumentFolder;
   readonly logger: Logger;
   /** A request that the state folder holds, or null. */
   readonly parse: (value: unknown) => Request | null;
   readonly make: (origin: TaskOrigin<Request>) => Task;
-  /** A new task is in the lists. */
+  /** A new task has been added to the lists. */
   readonly onRegistered?: (task: Task) => void;
-  /** A task is out of the lists, and about to be stopped. */
+  /** A task has left the lists, and will be stopped. */
   readonly onDropped?: (task: Task) => void;
 }
 
@@ -41,7 +43,7 @@ export class TaskRegistry<Request extends TaskRequest, Task extends FollowingTas
   readonly #options: TaskRegistryOptions<Request, Task>;
   /** By virtual host and application, then by id. */
   readonly #tasks = new Map<string, Map<string, Task>>();
-  /** Tasks that were dropped and are not over yet. */
+  /** Dropped tasks that have not ended yet. */
   readonly #ending = new Set<Promise<void>>();
 
   constructor(options: TaskRegistryOptions<Request, Task>) {
@@ -117,18 +119,18 @@ export class TaskRegistry<Request extends TaskRequest, Task extends FollowingTas
   }
 
   /**
-   * Takes a task out of the lists and off the disk; call `drop` next. Null when there is none of this id. Rejects with
-   * `TaskRefused`, and nothing has changed then.
+   * Removes a task from the lists and from disk; call `drop` next. Null when no task has this id. Rejects with `TaskRefused`; the task is
+   * kept then.
    */
   async release(owner: ApplicationAddress, id: string): Promise<Task | null> {
     const task = this.find(owner, id);
     if (task === null) return null;
-    // Out of the list first: what ends meanwhile must not save the task again.
+    // The task leaves the list first: a connection or file that ends now must not save its document again.
     this.#forget(task);
     try {
       if (!task.request.isConfig) await this.#durably(this.#options.documents.remove(task.key));
     } catch (error) {
-      // Its id may have been taken meanwhile: then it ends all the same, though its document came to stay.
+      // If another task has taken the id meanwhile, this task ends although its document remains.
       if (this.find(task, id) !== null) this.drop(task);
       else this.#add(task);
       throw error;
@@ -136,7 +138,7 @@ export class TaskRegistry<Request extends TaskRequest, Task extends FollowingTas
     return task;
   }
 
-  /** Takes the task out of the lists, if it is still there, and lets it end. */
+  /** Removes the task from the lists, if it is there, and lets it end. */
   drop(task: Task): void {
     this.#forget(task);
     this.#options.onDropped?.(task);
@@ -145,7 +147,9 @@ export class TaskRegistry<Request extends TaskRequest, Task extends FollowingTas
     void ending.finally(() => this.#ending.delete(ending));
   }
 
-  /** Totals go on after a restart: resolves when they are on disk, or with false when the log says why not. Never rejects. */
+  /**
+   * Saves the totals, so that they continue after a restart. Resolves with false when the disk refuses, which is logged. Never rejects.
+   */
   async keepTotals(task: Task): Promise<boolean> {
     if (task.request.isConfig || !this.has(task)) return true;
     const { documents, logger, noun } = this.#options;
@@ -158,7 +162,7 @@ export class TaskRegistry<Request extends TaskRequest, Task extends FollowingTas
     }
   }
 
-  /** The application is gone for good, and its tasks with it. */
+  /** The application is gone for good: its tasks are dropped. */
   forgetApplication(owner: ApplicationAddress): void {
     const { documents, logger, noun } = this.#options;
     for (const task of this.of(owner)) {

@@ -5,14 +5,14 @@ export interface TaskRequest {
   readonly id: string;
   /** Name of the outbound stream. */
   readonly streamName: string;
-  /** Both select tracks; an empty selection means what the kind of task says. */
+  /** Both select tracks; the kind of task defines the meaning of an empty selection. */
   readonly trackIds: readonly number[];
   readonly variantNames: readonly string[];
-  /** Made by a map file: such a task is gone with its stream. */
+  /** Made by a map file: the task ends with its stream. */
   readonly isConfig: boolean;
 }
 
-/** The common part of a request that the state folder holds; null when it is none. */
+/** The common part of a request from the state folder; null when it is invalid. */
 export function storedTaskRequest(value: Readonly<Record<string, unknown>>): TaskRequest | null {
   const { id, streamName, trackIds, variantNames } = value;
   if (typeof id !== 'string' || typeof streamName !== 'string' || id === '' || streamName === '') return null;
