@@ -1,5 +1,5 @@
-// Compiles the addon with the C++ compiler there is. Run by `npm install`, which it never fails: without a compiler or
-// node's headers the server says so at its start and sends from JavaScript, at a multiple of the cost.
+// Compiles the addon with the installed C++ compiler. Run by `npm install`, which it never fails: without a compiler or node's headers, the
+// server reports that at its start and sends from JavaScript, at a multiple of the cost.
 //
 //   node native/build.mjs              build/millrace.node, and build/millrace-sandbox, which starts transcoder processes
 //   node native/build.mjs --sanitize   build/millrace-sanitized.node, with AddressSanitizer and UndefinedBehaviorSanitizer
@@ -15,12 +15,12 @@ const FOLDER = path.dirname(fileURLToPath(import.meta.url));
 const SOURCES = path.join(FOLDER, 'src');
 const SANDBOX = path.join(FOLDER, 'sandbox/sandbox.cc');
 const OUTPUT = path.join(FOLDER, 'build');
-// A machine that is busy with other things takes many times the seconds that an idle one needs.
+// A busy machine takes many times as long as an idle machine.
 const DEADLINE_MS = 300_000;
-/** Sanitized code takes as much longer to compile. */
+/** Sanitized code takes several times as long to compile. */
 const SANITIZED_DEADLINE_MS = 1_500_000;
 
-/** By the value of `--sanitize`: the sanitizers, and the name of the addon. */
+/** Sanitizers and name of the addon, by the value of `--sanitize`. */
 const SANITIZERS = {
   '--sanitize': { flag: 'address,undefined', name: 'millrace-sanitized.node' },
   '--sanitize=thread': { flag: 'thread', name: 'millrace-sanitized-thread.node' },
@@ -56,7 +56,7 @@ function run(program, args, signal) {
   });
 }
 
-/** Puts a file into the folder of results; a server that runs keeps the one it has loaded. */
+/** Puts a file into the folder of results under a new inode: a running server keeps the file it has loaded. */
 async function put(file, name, signal) {
   mkdirSync(OUTPUT, { recursive: true });
   const target = path.join(OUTPUT, name);
@@ -66,7 +66,7 @@ async function put(file, name, signal) {
   return target;
 }
 
-/** Makes our mistakes harder to exploit. Compilers and machines support different subsets. */
+/** Flags that make our mistakes harder to exploit. Compilers and machines support different subsets. */
 const HARDENING = [
   ['-D_FORTIFY_SOURCE=3', '-D_FORTIFY_SOURCE=2'],
   ['-fstack-protector-strong', '-fstack-protector'],
@@ -76,13 +76,13 @@ const HARDENING = [
   ['-Wl,-z,noexecstack'],
 ];
 
-/** Of each row of `HARDENING` the first that `compiler` takes for code that warns about nothing. */
+/** From each row of `HARDENING`, the first flags with which `compiler` compiles clean code without a warning. */
 async function hardening(compiler, base, work, signal) {
   const trial = path.join(work, 'trial.cc');
   writeFileSync(trial, '#include <cstring>\nextern "C" void trial(char* to, const char* from) { strcpy(to, from); }\n');
   const rows = HARDENING.map(async (row, n) => {
     for (const flag of row) {
-      // A predefined _FORTIFY_SOURCE of the distribution gives way to ours.
+      // Replaces a _FORTIFY_SOURCE that the distribution predefines.
       const flags = flag.startsWith('-D_FORTIFY') ? ['-U_FORTIFY_SOURCE', flag] : [flag];
       const args = [...base, '-Werror', ...flags, '-shared', trial, '-o', path.join(work, `trial-${n}.so`)];
       const isTaken = await run(compiler, args, signal).then(

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Runs the tests of the addon, what is fuzzed against it, and a server with viewers amid hostile datagrams, under sanitizers:
+# Runs the tests of the addon, its fuzz tests, and a server with viewers amid hostile datagrams, under sanitizers:
 #
 #   native/test-sanitized.sh          AddressSanitizer and UndefinedBehaviorSanitizer
-#   native/test-sanitized.sh leaks    what was never freed after thousands of connections
+#   native/test-sanitized.sh leaks    memory that is never freed after thousands of connections
 #   native/test-sanitized.sh thread   ThreadSanitizer
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -10,7 +10,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 mode="${1:-address}"
 library() { g++ -print-file-name="$1"; }
 
-# The sanitizer has to be there before node. What node itself does, it does without being watched.
+# The sanitizer's library must be loaded before node. The code of node itself is not instrumented.
 case "$mode" in
 address | leaks)
   node native/build.mjs --sanitize --strict
@@ -25,7 +25,7 @@ thread)
   preload="$(library libtsan.so)"
   export TSAN_OPTIONS=ignore_noninstrumented_modules=1:report_signal_unsafe=0:halt_on_error=1:exitcode=66
   export MILLRACE_NATIVE="$PWD/native/build/millrace-sanitized-thread.node"
-  # It cannot work with the addresses that the kernel chooses at random.
+  # ThreadSanitizer does not work with randomised addresses.
   run=(setarch -R)
   ;;
 *)
@@ -34,8 +34,8 @@ thread)
   ;;
 esac
 
-# The test runner ends its workers before they can be looked at, so this is a plain process. What node keeps, and the handles
-# that live as long as it does, are some hundred bytes; a connection that is not freed is thousands, and there are thousands.
+# A plain process, because the test runner ends its workers before the leak check. Node's own allocations and handles that live as
+# long as node are some hundred bytes; a leaked connection is thousands of bytes, and there are thousands of connections.
 if [ "$mode" = leaks ]; then
   most=4096
   log="$(mktemp)"
@@ -53,6 +53,6 @@ fi
 LD_PRELOAD="$preload" "${run[@]}" node node_modules/vitest/vitest.mjs run --project 'unit*' --pool forks --no-file-parallelism \
   src/services/webrtc src/wire/srtp src/native src/delivery/http src/delivery/thread/hot-files.test.ts src/delivery/thread/answer-cache.test.ts src/delivery/thread/kept-answers.test.ts src/delivery/thread/held-requests.test.ts test/fuzz/fanout.test.ts test/fuzz/secure.test.ts test/fuzz/answers.test.ts
 
-# Viewers and attackers run without a sanitizer; LIVE_SECONDS of hostile bytes.
+# Viewers and attackers run without a sanitizer, for LIVE_SECONDS.
 LIVE_PRELOAD="$preload" LIVE_NATIVE="$MILLRACE_NATIVE" exec "${run[@]}" env -u MILLRACE_NATIVE \
   node test/fuzz/live.ts "${LIVE_SECONDS:-20}" "${LIVE_SEED:-1}"

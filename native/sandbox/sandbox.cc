@@ -1,4 +1,5 @@
-// Starts a program that may read a few folders and do nothing else to the machine: no network, no new privileges, no writing. Linux.
+// Starts a program that may read a few folders, and is otherwise cut off from the machine: no network, no new privileges, no writing.
+// Linux.
 //
 //   millrace-sandbox [--read PATH | --use PATH | --execute PATH | --memory BYTES]... -- PROGRAM [ARGUMENT]...
 //   millrace-sandbox --probe      prints the restrictions that this kernel supports, one word a line
@@ -27,7 +28,7 @@ namespace {
 
 constexpr int kCannotRun = 126;
 
-// Of <linux/landlock.h>, which older distributions lack; system call numbers are the same on all architectures.
+// From <linux/landlock.h>, which older distributions lack; the system call numbers are the same on all architectures.
 constexpr long kLandlockCreateRuleset = 444;
 constexpr long kLandlockAddRule = 445;
 constexpr long kLandlockRestrictSelf = 446;
@@ -37,12 +38,12 @@ constexpr uint64_t kExecute = 1u << 0;
 constexpr uint64_t kWriteFile = 1u << 1;
 constexpr uint64_t kReadFile = 1u << 2;
 constexpr uint64_t kReadDir = 1u << 3;
-// Everything up to MAKE_SYM, with ABI 1.
+// All rights up to MAKE_SYM, the last of ABI 1.
 constexpr uint64_t kAllOfAbi1 = (1u << 13) - 1;
 constexpr uint64_t kRefer = 1u << 13;
 constexpr uint64_t kTruncate = 1u << 14;
 
-// Signals to processes outside the sandbox, and their abstract sockets.
+// Scopes: signals to processes outside the sandbox, and their abstract sockets.
 constexpr uint64_t kScopes = 3;
 
 struct Ruleset {
@@ -81,7 +82,7 @@ bool Allow(int ruleset, const char* path, uint64_t access) {
   const int parent = open(path, O_PATH | O_CLOEXEC);
   if (parent < 0) return errno == ENOENT || errno == EACCES || errno == ENOTDIR;
   struct stat status;
-  // A right of folders given to a file is an error.
+  // The kernel refuses rights of folders for a file.
   if (fstat(parent, &status) == 0 && !S_ISDIR(status.st_mode)) access &= ~kReadDir;
   const PathBeneath rule = {access, parent};
   const bool added = syscall(kLandlockAddRule, ruleset, kPathBeneath, &rule, 0) == 0;
@@ -94,7 +95,7 @@ bool RestrictFiles(char** arguments, char** end) {
   const long abi = LandlockAbi();
   if (abi < 1) return false;
   const Ruleset handled = {kAllOfAbi1 | (abi >= 2 ? kRefer : 0) | (abi >= 3 ? kTruncate : 0), 0, abi >= 6 ? kScopes : 0};
-  // An older kernel knows the first members only.
+  // Older kernels know only the first members of the structure.
   const size_t known = abi >= 6 ? sizeof handled : sizeof handled.files;
   const int ruleset = static_cast<int>(syscall(kLandlockCreateRuleset, &handled, known, 0));
   if (ruleset < 0) return false;
@@ -118,7 +119,7 @@ constexpr uint32_t kArchitecture = 0;
 #define REFUSE(number, error) \
   BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<uint32_t>(number), 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (error))
 
-/// System calls: nothing that reaches the network, other processes or the kernel's insides.
+/// System calls: none that reaches the network, other processes or the internals of the kernel.
 bool RestrictCalls() {
   if (kArchitecture == 0) return false;
   sock_filter filter[] = {
@@ -127,12 +128,12 @@ bool RestrictCalls() {
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
 #if defined(__x86_64__)
-      // The x32 calls are the same under other numbers.
+      // x32 calls are the same calls under other numbers.
       BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000u, 0, 1),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
 #endif
       REFUSE(SYS_socket, EACCES),
-      // io_uring could open sockets as well; programs cope with ENOSYS.
+      // io_uring could open sockets as well; programs handle ENOSYS.
       REFUSE(425 /* io_uring_setup */, ENOSYS),
       REFUSE(SYS_ptrace, EPERM),
       REFUSE(SYS_process_vm_readv, EPERM),
@@ -157,7 +158,7 @@ bool RestrictCalls() {
   return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-/// Finds out what works here by trying it.
+/// Tries each restriction and prints those that work.
 int Probe() {
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0) puts("no-new-privileges");
   const bool files = RestrictFiles(nullptr, nullptr);

@@ -1,4 +1,4 @@
-// What JavaScript can call: `src/native/addon.ts` gives it types.
+// The functions that JavaScript can call; `src/native/addon.ts` has their types.
 #include <node_api.h>
 
 #include "answers.h"

@@ -42,7 +42,7 @@ std::string HostOf(const Address& address) {
   if (address.storage.ss_family == AF_INET6) {
     const auto* six = reinterpret_cast<const sockaddr_in6*>(&address.storage);
     inet_ntop(AF_INET6, &six->sin6_addr, text, sizeof text);
-    // A link-local address is one of every interface: answers need to know which (RFC 4007 section 11).
+    // A link-local address is valid on every interface, so an answer needs its interface (RFC 4007 section 11).
     if (six->sin6_scope_id != 0) return std::string(text) + "%" + std::to_string(six->sin6_scope_id);
   } else if (address.storage.ss_family == AF_INET)
     inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(&address.storage)->sin_addr, text, sizeof text);
@@ -58,7 +58,7 @@ int BindUdp(const Address& address, int buffer, uint16_t* port) {
   const int descriptor = socket(address.storage.ss_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (descriptor < 0) return descriptor;
   const int one = 1;
-  // IPv4 has a socket of its own.
+  // IPv4 has its own socket.
   if (address.storage.ss_family == AF_INET6) setsockopt(descriptor, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof one);
   setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof buffer);
   setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof buffer);

@@ -14,15 +14,15 @@ struct Address {
   socklen_t length = 0;
 };
 
-// False when the text is no IP address, or names an interface that is not there.
+// False when the text is not an IP address, or names a missing interface.
 bool ParseAddress(const std::string& host, uint16_t port, Address* address);
-// The same of an IPv6 address alone: `fe80::1%eth0`, or with the number of the interface (RFC 4007 section 11). `scope` is that
-// number, 0 without one.
+// As `ParseAddress`, for an IPv6 address alone: `fe80::1%eth0`, or with the number of the interface (RFC 4007 section 11). `scope` becomes
+// that number, 0 without one.
 bool ParseIpv6(const std::string& text, void* address, uint32_t* scope);
 std::string HostOf(const Address& address);
 uint16_t PortOf(const Address& address);
-// A UDP socket at the address, of its family alone, that asks the system for `buffer` bytes in each direction; `port` becomes the
-// one it got. Negative with `errno` set when there is none.
+// Opens a UDP socket at the address, for its family only, and asks the system for `buffer` bytes in each direction; `port` becomes the port
+// in use. Negative with `errno` set on failure.
 int BindUdp(const Address& address, int buffer, uint16_t* port);
 
 }  // namespace millrace

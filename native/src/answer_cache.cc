@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kMostTarget = 2048;
 constexpr size_t kMostToken = 96;
-// Each of these is full of what peers have chosen at the worst.
+// Limits: peers choose what fills these tables.
 constexpr size_t kMostLines = 2048;
 constexpr size_t kMostAnswers = 4096;
 constexpr size_t kMostBytes = 64 * 1024 * 1024;
@@ -34,7 +34,7 @@ bool IsTokenByte(char byte) {
   return (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || byte == '_' || byte == '-';
 }
 
-// The product of two polynomials modulo that of CRC-32, reflected: the highest bit is x^0.
+// The product of two polynomials modulo the CRC-32 polynomial, reflected: the highest bit is x^0.
 uint32_t TimesModulo(uint32_t one, uint32_t other) {
   uint32_t product = 0;
   for (; one != 0; one <<= 1) {
@@ -71,7 +71,7 @@ bool ReadPlainRequest(std::string_view data, PlainRequest* request) {
   size_t query = std::string_view::npos;
   for (; at < data.size() && data[at] != ' '; at += 1) {
     const char byte = data[at];
-    // What is decoded, cut or refused is not looked at here.
+    // Targets that need decoding or may be refused are for JavaScript.
     if (byte <= ' ' || byte >= 0x7f || byte == '%' || byte == '#') return false;
     if (byte != '?') continue;
     if (query != std::string_view::npos) return false;
@@ -81,7 +81,7 @@ bool ReadPlainRequest(std::string_view data, PlainRequest* request) {
   request->target = data.substr(start, at - start);
   request->path = data.substr(start, query - start);
   request->lines = data.substr(at + kVersion.size());
-  // A request without a line of headers ends with the line of its method.
+  // A request without header lines ends directly after the request line.
   if (data.find(kEnd, at) != data.size() - kEnd.size()) return false;
   const std::string_view text = data.substr(query + 1, at - query - 1);
   if (text.substr(0, kSession.size()) != kSession) return false;
@@ -113,7 +113,7 @@ const std::shared_ptr<AnswerCache::Lines>* AnswerCache::Known(std::string_view l
 
 std::string_view AnswerCache::KeyOf(const PlainRequest& request, uint32_t variant) {
   key_.assign(reinterpret_cast<const char*>(&variant), sizeof variant);
-  // No path has a blank.
+  // A blank separates them because no path contains one.
   key_.append(request.path).append(1, ' ').append(request.rest);
   return key_;
 }
@@ -159,7 +159,7 @@ void AnswerCache::Judge(std::string_view lines, uint32_t variant) {
     found->second->generation = generation_;
     return;
   }
-  // Connections keep what they have.
+  // Links hold on to the lines that they use.
   if (lines_.size() >= kMostLines) lines_.clear();
   auto made = std::make_shared<Lines>();
   made->text = lines;
@@ -189,7 +189,7 @@ void AnswerCache::Flush(uint32_t feed) {
   if (found == feeds_.end()) return;
   for (const Answer* answer : found->second.answers) {
     bytes_ -= answer->body.size();
-    // The key is a part of what is forgotten.
+    // Erased by iterator: the key belongs to the answer that is freed.
     answers_.erase(answers_.find(answer->key));
   }
   found->second.answers.clear();
@@ -299,7 +299,7 @@ std::vector<double> AnswerCache::TakeFeeds() {
 std::vector<double> AnswerCache::TakeSessions() {
   std::vector<double> taken;
   for (const uint32_t slot : touched_) {
-    // A slot may have been given to another session, which is then touched itself or has nothing.
+    // The slot may belong to another session by now, which is listed itself if it was touched.
     if (slot >= sessions_.size() || sessions_[slot] == nullptr || !sessions_[slot]->touched) continue;
     Session& session = *sessions_[slot];
     taken.push_back(slot);

@@ -1,6 +1,6 @@
-// Answers to requests for files of streams that JavaScript has given before and that are the same for everybody who asks in the same way,
-// until JavaScript says otherwise. Requests are compared, not understood: the lines of headers have to be, byte for byte, lines that
-// JavaScript has judged. Of one thread.
+// Answers of JavaScript to requests for files of streams, kept for all later clients that ask in the same way until JavaScript forgets
+// them. Requests are compared, not interpreted: their header lines must equal, byte for byte, lines that JavaScript has judged. Belongs to
+// one thread.
 #pragma once
 
 #include <cstdint>
@@ -14,64 +14,65 @@
 
 namespace millrace {
 
-// The parts of a request for a file, in place.
+// The parts of a request for a file, as views of its text.
 struct PlainRequest {
   std::string_view target;
   std::string_view path;
-  // Of the session.
+  // Token of the session.
   std::string_view token;
-  // The query behind the session.
+  // The query after the session.
   std::string_view rest;
-  // The lines of headers, with the empty one.
+  // The header lines, including the empty line at the end.
   std::string_view lines;
 };
 
-// Takes a request apart that lies alone and whole in `data` and is `GET /…?session=…` without anything that has to be decoded; false: it is
-// not. The lines of headers are not looked at, but that nothing follows them.
+// Splits a request if it is all of `data`, and has the form `GET /…?session=…` without anything to decode; otherwise returns false. Header
+// lines are not checked, except that nothing may follow them.
 bool ReadPlainRequest(std::string_view data, PlainRequest* request);
 
-// The answer to a request, but for what stands in front of `head`.
+// The answer to a request, without the text before `head`.
 struct Answer {
   std::string key;
   uint32_t feed = 0;
-  // The lines of headers behind `Date`, with the empty one.
+  // The header lines after `Date`, including the empty line.
   std::string head;
-  // What the answer counts for.
+  // Bytes that the answer adds to the counters of feed and session.
   uint64_t billed = 0;
-  // The body is either of these.
+  // The body: either `body` or `image`.
   std::string body;
   SharedImage image;
-  // Where `?session=TOKEN` stands in the body, of which length; nowhere for one that is the same for all sessions.
+  // Offsets of the tails (`?session=TOKEN`) in the body, and the length of a tail; empty if the body is the same for all sessions.
   std::vector<uint32_t> places;
   size_t tail_length = 0;
-  // Of a body in gzip form: its checksum with tails of zeros, that of such a tail, and what the checksum of a tail is multiplied with.
+  // For a body in gzip form, the checksum (CRC-32) of the text with zeros in place of tails, the checksum of one tail of zeros, and the
+  // factor with which a tail's checksum counts in the whole.
   bool summed = false;
   uint32_t zero_sum = 0;
   uint32_t zero_tail_sum = 0;
   uint32_t shifts = 0;
 
   size_t length() const { return image != nullptr ? image->length() : body.size(); }
-  // Writes the body for the session of `token` to `into`, which has room for it.
+  // Writes the body for the session of `token` into `into`, which must have room for it.
   void Write(std::string_view token, char* into) const;
 };
 
 class AnswerLink;
 
-// A request that JavaScript will answer later, and others for the same that wait for its answer.
+// A request that JavaScript will answer later, with other requests for the same answer.
 struct AnswerWait {
   std::string key;
   uint32_t feed = 0;
-  // In no order; each knows its place.
+  // Unordered; each follower knows its index.
   std::vector<AnswerLink*> followers;
 };
 
 class AnswerCache {
  public:
-  // Requests with these lines of headers are answered alike where they ask for the same: all that belong to one variant.
+  // Header lines that JavaScript has judged. Requests with lines of the same variant get the same answers.
   struct Lines {
     std::string text;
     uint32_t variant = 0;
-    // Of the cache when the variant was told.
+    // `generation_` of the cache when JavaScript judged the lines.
     uint64_t generation = 0;
   };
   struct Session {
@@ -87,65 +88,67 @@ class AnswerCache {
     uint64_t bytes = 0;
     uint64_t aborts = 0;
     uint64_t timeouts = 0;
-    // Answers that were not kept because there was no room.
+    // Answers that were not kept for lack of room.
     uint64_t refused = 0;
-    // Requests that began to follow another, those that would have and found no room, and those whose clients left meanwhile.
+    // Requests that began to wait for another's answer (`held`), found no room to wait (`crowded`), and lost their clients while they
+    // waited (`left`).
     uint64_t held = 0;
     uint64_t crowded = 0;
     uint64_t left = 0;
   };
 
-  // Longer requests are for JavaScript.
+  // JavaScript answers longer requests.
   static constexpr size_t kMostRequest = 4096;
 
-  // At most `most_followers` requests follow others at once.
+  // `most_followers`: limit of requests that wait for the answers to other requests.
   explicit AnswerCache(size_t most_followers) : most_followers_(most_followers) {}
   AnswerCache(const AnswerCache&) = delete;
   AnswerCache& operator=(const AnswerCache&) = delete;
 
-  // The lines that JavaScript has judged since `FlushAll`; null: it has not. `known` is tried first.
+  // The judged lines equal to `lines`, if JavaScript has judged them since `FlushAll`; otherwise null. `known` is compared first.
   const std::shared_ptr<Lines>* Known(std::string_view lines, const std::shared_ptr<Lines>& known);
-  // The answer and the session for a request of this variant; null: it is for JavaScript.
+  // The kept answer to a request of this variant, and its session; null: JavaScript must answer.
   const Answer* Find(const PlainRequest& request, uint32_t variant, Session** session);
-  // Counts an answer of which `sent` bytes are on their way.
+  // Counts an answer of which `sent` bytes have been sent or queued.
   void Count(const Answer& answer, Session* session, size_t sent);
 
-  // JavaScript has judged these lines.
+  // JavaScript has assigned these lines to `variant`.
   void Judge(std::string_view lines, uint32_t variant);
   // Keeps the answer for `request`; false: there is no room.
   bool Keep(const PlainRequest& request, uint32_t variant, std::unique_ptr<Answer> answer);
   // Forgets all answers of a feed.
   void Flush(uint32_t feed);
-  // Forgets all answers, what was judged, and all sessions. Nobody follows anybody any more.
+  // Forgets all answers, judged lines and sessions, and ends all waits.
   void FlushAll();
 
-  // JavaScript answers `request` later; null when another one is waited for already, or there is no room.
+  // JavaScript will answer `request` later, and others may wait for that. Null when requests already wait for the same answer, or there is
+  // no room.
   std::shared_ptr<AnswerWait> BeginWait(const PlainRequest& request, uint32_t variant, uint32_t feed);
-  // Nobody begins to follow it any more.
+  // No further request begins to wait for this answer.
   void EndWait(const AnswerWait& wait);
-  // What is waited for of a feed.
+  // The waits for answers of a feed.
   std::vector<std::shared_ptr<AnswerWait>> WaitsOf(uint32_t feed) const;
-  // What a request of this variant may follow; null: nothing, or there is no room. The session counts as active then.
+  // The wait that a request of this variant can join; null when there is none, or no room. The session then counts as active.
   std::shared_ptr<AnswerWait> Follow(const PlainRequest& request, uint32_t variant);
-  // It does not any more.
+  // A request has left its wait.
   void Unfollow() { followers_ -= 1; }
   size_t followers() const { return followers_; }
-  // Links whose requests are for JavaScript after all, as soon as it has time.
+  // Links whose requests JavaScript must answer after all, when it has time.
   std::vector<std::weak_ptr<AnswerLink>>& released() { return released_; }
 
-  // A session that may watch what `feed` has → its number. The same one when the token is known.
+  // Opens a session that may watch `feed`, and returns its number; a known token keeps its number.
   uint32_t OpenSession(std::string_view token, uint32_t feed, double expires_at);
   void CloseSession(uint32_t session);
 
   Figures& figures() { return figures_; }
-  // Bytes since the last call: feed, bytes, …
+  // Feeds that were requested since the last call, and their bytes: feed, bytes, …
   std::vector<double> TakeFeeds();
-  // Of sessions that had something: session, bytes, …
+  // Sessions that were active since the last call, and their bytes: session, bytes, …
   std::vector<double> TakeSessions();
 
  private:
   std::string_view KeyOf(const PlainRequest& request, uint32_t variant);
-  // The session of `token` while it may watch `feed`, else null.
+  // The session of `token`, if it may watch `feed` and has not expired; otherwise null.
   Session* SessionOf(std::string_view token, uint32_t feed);
   void Touch(Session* session);
 

@@ -17,14 +17,14 @@
 namespace millrace {
 namespace {
 
-// A request that is longer than what is read at once is for Node.js in any case.
+// Limit of one read. A longer request is for Node.js in any case.
 constexpr size_t kMostRead = 64 * 1024;
-// Streams of a loop that are looked at for one; it is among the newest.
+// Limit of streams checked in the search for a descriptor: the wanted stream is among the newest of the loop.
 constexpr size_t kMostStreams = 4096;
-// Nobody waits longer for another's answer, ms: JavaScript knows how long is right.
+// Safety limit of a wait for another's answer, ms. JavaScript sets the regular limit.
 constexpr uint64_t kMostWait = 60'000;
 
-// By stream: what is called by the loop knows nothing else.
+// Links by stream, because callbacks of the loop get only the stream.
 std::unordered_map<uv_stream_t*, AnswerLink*>& Links() {
   thread_local std::unordered_map<uv_stream_t*, AnswerLink*> links;
   return links;
@@ -46,7 +46,7 @@ uv_stream_t* FindStream(uv_loop_t* loop, int descriptor) {
   return nullptr;
 }
 
-// Status line and `Date`, made once a second.
+// Status line and `Date`, renewed once a second.
 std::string_view Beginning() {
   thread_local time_t second = 0;
   thread_local char text[96];
@@ -67,7 +67,7 @@ std::string_view Beginning() {
 
 }  // namespace
 
-// The end of an answer, with its bytes, until the system has taken it.
+// The unsent end of an answer; holds its bytes until the system has taken them.
 struct AnswerLink::Rest {
   uv_write_t request = {};
   std::shared_ptr<AnswerLink> link;
@@ -82,7 +82,7 @@ struct AnswerLink::Rest {
 
 std::shared_ptr<AnswerLink> AnswerLink::Open(std::shared_ptr<AnswerCache> cache, uv_loop_t* loop, int descriptor) {
   uv_stream_t* stream = FindStream(loop, descriptor);
-  // Without a reader there is nobody to hand anything to.
+  // Without a reader nobody could take over the requests that are not answered here.
   if (stream == nullptr || stream->read_cb == nullptr || stream->alloc_cb == nullptr || LinkOf(stream) != nullptr) return nullptr;
   std::shared_ptr<AnswerLink> link(new AnswerLink(std::move(cache), stream, descriptor));
   Links()[stream] = link.get();
@@ -93,7 +93,7 @@ AnswerLink::AnswerLink(std::shared_ptr<AnswerCache> cache, uv_stream_t* stream, 
     : cache_(std::move(cache)), stream_(stream), descriptor_(descriptor), node_alloc_(stream->alloc_cb), node_read_(stream->read_cb) {}
 
 AnswerLink::~AnswerLink() {
-  // Nobody has closed it: the thread ends, and with it the stream.
+  // The thread ends without `Close`, and its streams with it.
   if (state_ != State::kClosed && LinkOf(stream_) == this) Links().erase(stream_);
   Unfollow();
   if (leads_ != nullptr) cache_->EndWait(*leads_);
@@ -102,7 +102,7 @@ AnswerLink::~AnswerLink() {
 void AnswerLink::Arm() {
   if (over_ || state_ == State::kClosed || state_ == State::kSending || state_ == State::kWaiting || uv_is_closing(reinterpret_cast<uv_handle_t*>(stream_)) != 0) return;
   if (stream_->read_cb != OnRead) {
-    // Node.js has stopped reading, and will want its own again.
+    // Node.js has stopped reading, and will start again with its own callbacks.
     if (stream_->read_cb == nullptr) return;
     uv_read_stop(stream_);
     if (uv_read_start(stream_, OnAlloc, OnRead) != 0) return;
@@ -153,7 +153,7 @@ void AnswerLink::Sweep(double limit) {
 }
 
 void AnswerLink::OnAlloc(uv_handle_t*, size_t, uv_buf_t* buffer) {
-  // One for all: what is read is answered or handed on before anything else is read.
+  // One buffer for all links of the thread: its content is answered or copied before the next read.
   thread_local char scratch[kMostRead];
   *buffer = uv_buf_init(scratch, sizeof scratch);
 }
@@ -162,7 +162,7 @@ void AnswerLink::OnRead(uv_stream_t* stream, ssize_t count, const uv_buf_t* buff
   AnswerLink* found = LinkOf(stream);
   if (count == 0 || found == nullptr) return;
   const std::shared_ptr<AnswerLink> link = found->shared_from_this();
-  // Whoever asks on is for JavaScript to hold back; whoever leaves has no answer to wait for.
+  // A client that sends more while it waits is for JavaScript to hold back; a client that has left needs no answer.
   if (link->state_ == State::kWaiting && count > 0) link->Release();
   else if (link->state_ == State::kWaiting) link->Leave();
   if (count > 0 && link->state_ == State::kArmed) {
@@ -224,14 +224,14 @@ bool AnswerLink::Answered(std::string_view data) {
     sent = sendmsg(descriptor_, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
   }
   if (sent < 0) {
-    // What has failed is for Node.js to find.
+    // Node.js will find the error itself.
     if (errno != EAGAIN && errno != EWOULDBLOCK) return false;
     sent = 0;
   }
   const size_t whole = head.size() + answer->length();
   active_at_ = uv_now(stream_->loop);
   if (static_cast<size_t>(sent) < whole && !SendRest(*answer, head, body.data(), static_cast<size_t>(sent))) {
-    // Half an answer is none.
+    // Nothing was sent, so Node.js can still answer.
     if (sent == 0) return false;
     cache_->figures().aborts += 1;
     GiveToNode(nullptr, UV_ENOMEM);
@@ -316,7 +316,7 @@ std::vector<std::shared_ptr<AnswerLink>> AnswerLink::FollowersOf(AnswerWait* wai
 }
 
 bool AnswerLink::Resumed() {
-  // The owner of a stream that is closing will say so.
+  // Node.js reports the end of a closing stream itself.
   if (over_ || uv_is_closing(reinterpret_cast<uv_handle_t*>(stream_)) != 0) return false;
   state_ = State::kArmed;
   if (Answered(asked_)) return true;
@@ -333,16 +333,16 @@ void AnswerLink::Release() {
 }
 
 void AnswerLink::ReleaseAll(AnswerCache* cache) {
-  // More may be released meanwhile, for the next time.
+  // Requests released meanwhile are for the next call.
   const std::vector<std::weak_ptr<AnswerLink>> released = std::exchange(cache->released(), {});
   std::vector<std::shared_ptr<AnswerLink>> links;
   for (const auto& one : released) {
     if (auto link = one.lock()) links.push_back(std::move(link));
   }
-  // Whoever has waited longest is heard first, and the others may follow it: nobody waits longer than JavaScript would let them.
+  // The oldest request goes to JavaScript first, and the others may wait for its answer. So none waits longer than JavaScript allows.
   std::stable_sort(links.begin(), links.end(), [](const auto& one, const auto& other) { return one->waits_since_ < other->waits_since_; });
   for (const auto& link : links) {
-    // It may have left, and wait for something else by now.
+    // The link may have left meanwhile, or joined another wait.
     if (link->state_ != State::kWaiting || link->follows_ != nullptr) continue;
     if (link->Resumed() || link->state_ != State::kWaiting || (!link->over_ && link->Follow(link->asked_))) continue;
     link->Release();
@@ -377,7 +377,7 @@ bool AnswerLink::SendRest(const Answer& answer, std::string_view head, const cha
   rest->request.data = rest.get();
   if (uv_write(&rest->request, stream_, buffers, count, OnWritten) != 0) return false;
   rest.release();
-  // A client that asks on has to wait.
+  // The client's next request has to wait.
   uv_read_stop(stream_);
   state_ = State::kSending;
   return true;
@@ -387,7 +387,7 @@ void AnswerLink::OnWritten(uv_write_t* request, int status) {
   const std::unique_ptr<Rest> rest(static_cast<Rest*>(request->data));
   AnswerLink& link = *rest->link;
   if (status != 0) link.cache_->figures().aborts += 1;
-  // Its owner has closed it meanwhile.
+  // Node.js has closed the stream meanwhile.
   if (link.state_ != State::kSending || uv_is_closing(reinterpret_cast<uv_handle_t*>(link.stream_)) != 0) return;
   link.state_ = State::kJavaScript;
   link.active_at_ = uv_now(link.stream_->loop);

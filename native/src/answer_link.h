@@ -1,5 +1,5 @@
-// One connection of Node.js whose requests are looked at first: what `AnswerCache` has is answered here, all else Node.js reads as if it had
-// come from the socket. The stream stays that of Node.js, which closes it and sends what JavaScript answers.
+// Reads a connection of Node.js first: a request whose answer is in `AnswerCache` is answered here, and everything else goes to Node.js as
+// if it came from the socket. The stream still belongs to Node.js, which closes it and sends the answers of JavaScript.
 #pragma once
 
 #include <uv.h>
@@ -14,49 +14,49 @@ namespace millrace {
 
 class AnswerLink : public std::enable_shared_from_this<AnswerLink> {
  public:
-  // Of the TCP stream with this descriptor in `loop`, which Node.js reads already; null when there is none.
+  // Links the TCP stream with this descriptor in `loop`, which Node.js must be reading; null when there is none.
   static std::shared_ptr<AnswerLink> Open(std::shared_ptr<AnswerCache> cache, uv_loop_t* loop, int descriptor);
 
   ~AnswerLink();
   AnswerLink(const AnswerLink&) = delete;
   AnswerLink& operator=(const AnswerLink&) = delete;
 
-  // JavaScript has nothing to do for this connection: the next bytes begin a request.
+  // JavaScript has answered all requests of this connection: the next bytes begin a request.
   void Arm();
-  // JavaScript answers whatever comes, for good.
+  // From now on JavaScript gets all requests.
   void Disarm();
-  // The stream is read by Node.js alone from now on, or closed. Idempotent.
+  // From now on Node.js reads the stream alone, or has closed it. Idempotent.
   void Close();
-  // The request that JavaScript is answering; false when there was more than that.
+  // The request that JavaScript is answering; false when more bytes than that request have come.
   bool Asked(PlainRequest* request) const;
   AnswerCache& cache() { return *cache_; }
 
-  // Others may wait here for the answer to `request`, which is that of `Asked`, until `EndLead` or `Close`; false: they may not.
+  // Lets other requests wait for the answer to `request`, the request of `Asked`, until `EndLead` or `Close`; false: they cannot.
   bool Lead(const PlainRequest& request, uint32_t variant, uint32_t feed);
-  // The answer has been given, and kept if it is for others: it is given to those who wait. Without it they are released. Idempotent.
+  // JavaScript has answered. If the answer was kept, the waiting requests get it; otherwise they are released. Idempotent.
   void EndLead();
   size_t followers() const { return leads_ == nullptr ? 0 : leads_->followers.size(); }
-  // A request that waits is for JavaScript, now.
+  // Passes a waiting request to JavaScript now.
   void Release();
-  // How long the request that JavaScript is answering has waited here, ms.
+  // How long the request that JavaScript is answering had waited here, ms.
   double held_for() const { return asked_.empty() ? 0 : held_for_; }
-  // Answers those who follow, or releases them.
+  // Answers the requests of a wait from the cache, or releases them.
   static void Decide(AnswerWait* wait);
-  // Hands requests that were released to JavaScript.
+  // Passes all released requests to JavaScript.
   static void ReleaseAll(AnswerCache* cache);
-  // Hands all requests that follow one of `feed` to JavaScript.
+  // Passes all requests that wait for answers of `feed` to JavaScript.
   static void ReleaseFeed(AnswerCache* cache, uint32_t feed);
 
   uint32_t requests() const { return requests_; }
-  // Since an answer was given here or left here, ms; below 0: never.
+  // Time since the last activity here, ms; 0 while an answer is being sent or a request waits; negative: there was none.
   double idle() const;
 
-  // Ends connections whose clients have not taken an answer of here in `limit` ms, and releases who has waited too long.
+  // Ends connections whose clients have not read an answer within `limit` ms, and releases requests that have waited too long.
   static void Sweep(double limit);
 
  private:
-  // JavaScript: has the connection. Armed: waits for a request. Sending: an answer of here has not left yet, and nothing is read.
-  // Waiting: the request in `asked_` follows another, or was released.
+  // JavaScript: has the connection. Armed: waits for a request. Sending: an answer is being sent, and nothing is read.
+  // Waiting: the request in `asked_` waits for another's answer, or was released.
   enum class State { kJavaScript, kArmed, kSending, kWaiting, kClosed };
   struct Rest;
 
@@ -66,20 +66,20 @@ class AnswerLink : public std::enable_shared_from_this<AnswerLink> {
   static void OnRead(uv_stream_t* stream, ssize_t count, const uv_buf_t* buffer);
   static void OnWritten(uv_write_t* request, int status);
 
-  // True when `data` is answered.
+  // Answers `data` if the cache can; true when it did.
   bool Answered(std::string_view data);
-  // True when `data` is a request that another one decides about.
+  // Lets the request in `data` wait for another's answer; true when it waits.
   bool Followed(std::string_view data);
-  // As `Followed`, of a request that is known.
+  // As `Followed`, for the request in `asked_`.
   bool Follow(std::string_view data);
   void Unfollow();
-  // The client of a request that waits has gone.
+  // The client of a waiting request has gone.
   void Leave();
-  // True when the request that has waited is answered now.
+  // Ends a wait with the answer in the cache; false when the request still has no answer.
   bool Resumed();
-  // Takes them from there.
+  // Empties a wait and returns the links that were in it.
   static std::vector<std::shared_ptr<AnswerLink>> FollowersOf(AnswerWait* wait);
-  // Sends what the system has not taken; false when that cannot be done.
+  // Queues the unsent rest of an answer; false when that fails.
   bool SendRest(const Answer& answer, std::string_view head, const char* body, size_t sent);
   void GiveToNode(const char* data, ssize_t count);
 
@@ -90,11 +90,11 @@ class AnswerLink : public std::enable_shared_from_this<AnswerLink> {
   uv_read_cb node_read_;
   State state_ = State::kJavaScript;
   bool over_ = false;
-  // The request that JavaScript answers, while it is all that has come.
+  // The request that JavaScript is answering; empty when more bytes than that have come.
   std::string asked_;
   std::shared_ptr<AnswerCache::Lines> lines_;
   std::shared_ptr<AnswerWait> leads_;
-  // Of a request that waits, with its place there; null once it was released.
+  // The wait that the request in `asked_` has joined, and its index there; null once released.
   std::shared_ptr<AnswerWait> follows_;
   size_t place_ = 0;
   uint64_t waits_since_ = 0;

@@ -1,4 +1,4 @@
-// What JavaScript calls of the answers that are given without it: one cache for each thread of delivery, one link for each connection.
+// The functions of JavaScript for answers that are given without it: one cache for each delivery thread, one link for each connection.
 #include "answers.h"
 
 #include "answer_link.h"
@@ -7,7 +7,7 @@
 namespace millrace {
 namespace {
 
-// More is not kept.
+// Limits of kept answers.
 constexpr size_t kMostBody = 64 * 1024;
 constexpr size_t kMostHead = 4096;
 constexpr size_t kMostPlaces = 16 * 1024;
@@ -58,8 +58,8 @@ napi_value AnswersLink(const Arguments& arguments) {
 
 napi_value HasReleased(const Arguments& arguments, AnswerCache* cache) { return Truth(arguments.env(), !cache->released().empty()); }
 
-// answersArm(link), answersDisarm(link), answersUnlink(link), answersRelease(link): see `AnswerLink`. Functions that may release requests tell
-// whether there are any for `answersReleaseAll`
+// answersArm(link), answersDisarm(link), answersUnlink(link), answersRelease(link): see `AnswerLink`. Functions that may release requests
+// return whether any are left for `answersReleaseAll`
 napi_value AnswersArm(const Arguments& arguments) {
   LinkOf(arguments).Arm();
   return nullptr;
@@ -97,7 +97,7 @@ napi_value AnswersLead(const Arguments& arguments) {
   return Truth(arguments.env(), is_same && link.Lead(request, arguments.Unsigned(2), arguments.Unsigned(3)));
 }
 
-// answersEndLead(link); answersFollowers(link) → how many wait; answersHeldFor(link) → ms
+// answersEndLead(link); answersFollowers(link) → number of waiting requests; answersHeldFor(link) → ms
 napi_value AnswersEndLead(const Arguments& arguments) {
   LinkOf(arguments).EndLead();
   return HasReleased(arguments, &LinkOf(arguments).cache());
@@ -105,13 +105,14 @@ napi_value AnswersEndLead(const Arguments& arguments) {
 napi_value AnswersFollowers(const Arguments& arguments) { return MakeNumber(arguments.env(), LinkOf(arguments).followers()); }
 napi_value AnswersHeldFor(const Arguments& arguments) { return MakeNumber(arguments.env(), LinkOf(arguments).held_for()); }
 
-// answersRequests(link) → requests answered here; answersIdle(link) → ms since then, 0 while one is being sent, below 0 for none
+// answersRequests(link) → requests answered here or abandoned while they waited; answersIdle(link) → ms since the last activity, 0 while an
+// answer is being sent or a request waits, negative without any
 napi_value AnswersRequests(const Arguments& arguments) { return MakeNumber(arguments.env(), LinkOf(arguments).requests()); }
 napi_value AnswersIdle(const Arguments& arguments) { return MakeNumber(arguments.env(), LinkOf(arguments).idle()); }
 
-// Reads (link, target, variant, feed, head, billed): what is common to both ways of keeping. Null when it cannot be kept
+// Reads (link, target, variant, feed, head, billed), the arguments of both functions that keep answers. Null when the answer cannot be kept
 std::unique_ptr<Answer> CommonOf(const Arguments& arguments, PlainRequest* request) {
-  // The answer may be to another request than the last.
+  // JavaScript may be answering another request than the last.
   if (!LinkOf(arguments).Asked(request) || request->target != LatinText(arguments, 1, AnswerCache::kMostRequest)) return nullptr;
   auto answer = std::make_unique<Answer>();
   answer->feed = arguments.Unsigned(3);
@@ -127,8 +128,8 @@ bool KeepCommon(const Arguments& arguments, const PlainRequest& request, std::un
   return cache.Keep(request, variant, std::move(answer));
 }
 
-// answersKeep(link, target, variant, feed, head, billed, body, tailLength, places, sums) → whether it is kept. `places`: where a tail stands
-// in the body; `sums`: of a body in gzip form, see `Answer`, else empty
+// answersKeep(link, target, variant, feed, head, billed, body, tailLength, places, sums) → whether it is kept. `places`: offsets of the
+// tail in the body; `sums`: for a body in gzip form, see `Answer`, otherwise empty
 napi_value AnswersKeep(const Arguments& arguments) {
   napi_env env = arguments.env();
   PlainRequest request;
@@ -169,7 +170,7 @@ napi_value AnswersKeepImage(const Arguments& arguments) {
   return Truth(arguments.env(), KeepCommon(arguments, request, std::move(answer)));
 }
 
-// answersFlush(cache, feed): its answers are forgotten; below 0 all, what was judged, and the sessions
+// answersFlush(cache, feed): forgets the answers of a feed; a negative feed forgets all answers, judged lines and sessions
 napi_value AnswersFlush(const Arguments& arguments) {
   const double feed = arguments.Number(1);
   if (feed < 0) CacheOf(arguments).FlushAll();
@@ -195,7 +196,7 @@ napi_value AnswersSweep(const Arguments& arguments) {
   return nullptr;
 }
 
-// answersWaiting(cache) → requests that follow others
+// answersWaiting(cache) → number of requests that wait for another's answer
 napi_value AnswersWaiting(const Arguments& arguments) { return MakeNumber(arguments.env(), CacheOf(arguments).followers()); }
 
 napi_value MakeNumbers(napi_env env, const std::vector<double>& numbers) {

@@ -9,7 +9,7 @@ namespace millrace {
 namespace {
 
 constexpr size_t kArena = 1 << 20;
-// More save no time that could be measured, and the first would wait until the last is written.
+// A larger batch saves no measurable time, and would delay its first message.
 constexpr size_t kMessages = 16;
 constexpr int kFullWaitMs = 5;
 constexpr int kFullTries = 4;
@@ -76,7 +76,7 @@ void Batch::Flush() {
     const Message& failed = messages_[at];
     if (failed.count > 1 && RefusesSegments(errno)) {
       if (CutsForNobody(errno)) mode_ = SendMode::kBatched;
-      // Otherwise it concerns one address, and no other viewer may pay for it.
+      // Otherwise the failure concerns one address, and other viewers must not pay for it.
       if (SendSegments(failed)) failed.viewer->whole_datagrams = true;
     } else {
       counters_->errors.fetch_add(failed.count, std::memory_order_relaxed);

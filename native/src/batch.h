@@ -34,7 +34,7 @@ class Batch {
   void Flush();
 
  private:
-  // Datagrams of equal length for one viewer, the last may be shorter: one message with segmentation offload.
+  // Datagrams for one viewer of equal length, except that the last may be shorter: one message with segmentation offload.
   struct Message {
     Viewer* viewer;
     size_t offset;

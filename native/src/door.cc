@@ -1,4 +1,5 @@
-// A listening socket that accepts nothing: connections wait in the kernel until a thread takes it over. The first connection is reported.
+// A listening socket that accepts nothing: connections wait in the kernel until a thread takes the socket over. The first connection is
+// reported.
 #include "door.h"
 
 #include <fcntl.h>
@@ -15,7 +16,7 @@
 namespace millrace {
 namespace {
 
-// It lives until JavaScript has forgotten it and the event loop has let it go.
+// Lives until JavaScript has dropped it and the event loop has closed its handle.
 struct Door {
   napi_env env = nullptr;
   napi_ref callback = nullptr;
@@ -36,7 +37,7 @@ void OnGone(uv_handle_t* handle) {
   if (door->forgotten) delete door;
 }
 
-// Gives the descriptor back at once; the rest follows when the event loop comes round. Idempotent.
+// Closes the descriptor at once; the memory follows when the event loop has closed the handle. Idempotent.
 void CloseDoor(Door* door) {
   if (door->closing) return;
   door->closing = true;
@@ -59,7 +60,7 @@ void ForgetDoor(napi_env, void* data, void*) {
 // The first connection, or a socket error, which the next owner of the socket handles.
 void OnKnock(uv_poll_t* poll, int, int) {
   auto* door = static_cast<Door*>(poll->data);
-  // The connection stays in the queue and would be reported again and again.
+  // The connection stays in the queue and would be reported repeatedly.
   uv_poll_stop(poll);
   napi_env env = door->env;
   napi_handle_scope scope = nullptr;
@@ -69,7 +70,7 @@ void OnKnock(uv_poll_t* poll, int, int) {
   napi_get_reference_value(env, door->callback, &callback);
   napi_get_global(env, &receiver);
   if (napi_make_callback(env, door->context, receiver, callback, 0, nullptr, nullptr) == napi_pending_exception) {
-    // The callback is ours and must not throw; if it does, it is the process's business.
+    // The callback is ours and must not throw; an exception counts as uncaught.
     napi_value error = nullptr;
     napi_get_and_clear_last_exception(env, &error);
     napi_fatal_exception(env, error);
@@ -141,7 +142,7 @@ napi_value DoorOpen(const Arguments& arguments) {
   return opened;
 }
 
-// doorClose(door): who has shared it keeps it. Idempotent.
+// doorClose(door): descriptors from `doorShare` stay open. Idempotent.
 napi_value DoorClose(const Arguments& arguments) {
   CloseDoor(arguments.External<Door>(0));
   return nullptr;

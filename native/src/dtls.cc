@@ -11,9 +11,9 @@
 namespace millrace {
 namespace {
 
-// Fits every path that carries WebRTC.
+// Fits every network path that can carry WebRTC.
 constexpr long kMtu = 1200;
-// A peer that makes us say more than this in one step is not doing a handshake.
+// A peer that causes more datagrams than this in one step is not doing a handshake.
 constexpr size_t kOutboxLimit = 64;
 constexpr char kExporterLabel[] = "EXTRACTOR-dtls_srtp";
 
@@ -41,7 +41,7 @@ SslContext MakeDtlsContext(const std::string& certificate, const std::string& ke
                   SSL_CTX_use_certificate(context.get(), parsed) == 1 && SSL_CTX_use_PrivateKey(context.get(), parsed_key) == 1 &&
                   SSL_CTX_set_cipher_list(context.get(), "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-ECDSA-AES256-GCM-SHA384:"
                                                          "ECDHE-ECDSA-CHACHA20-POLY1305:ECDHE-ECDSA-AES128-SHA:ECDHE-ECDSA-AES256-SHA") == 1 &&
-                  // This one answers 0 when it worked.
+                  // This function returns 0 on success.
                   SSL_CTX_set_tlsext_use_srtp(context.get(), "SRTP_AEAD_AES_128_GCM:SRTP_AES128_CM_SHA1_80") == 0;
   if (!ok) *error = LastError("the certificate or its key cannot be used");
   X509_free(parsed);

@@ -18,7 +18,7 @@ struct ContextFree {
 };
 using SslContext = std::unique_ptr<SSL_CTX, ContextFree>;
 
-// A context for a certificate and key in PEM; null with `error` set when they cannot be used.
+// A context for a certificate and key in PEM; null with `error` set when they are unusable.
 SslContext MakeDtlsContext(const std::string& certificate, const std::string& key, std::string* error);
 
 struct DtlsKeys {
@@ -33,15 +33,15 @@ class Dtls {
  public:
   enum class State { kHandshake, kConnected, kClosed };
 
-  // Takes part of `context`; it may be freed before.
+  // Holds its own reference to `context`.
   Dtls(SSL_CTX* context, bool server);
   ~Dtls();
   Dtls(const Dtls&) = delete;
   Dtls& operator=(const Dtls&) = delete;
 
-  // Takes one datagram of the peer (none: begins as client); what to send is in `outbox` afterwards.
+  // Takes one datagram of the peer, or begins as client without one. Answers are in `outbox` afterwards.
   void Receive(const uint8_t* data, size_t length);
-  // Sends a lost flight again when its time has come.
+  // Resends a lost flight when it is due.
   void Tick();
   // Sends the closing alert to the peer.
   void Close();
@@ -49,30 +49,30 @@ class Dtls {
   State state() const { return state_; }
   const std::string& error() const { return error_; }
   std::vector<std::string>& outbox() { return outbox_; }
-  // Only when connected. False without SRTP profile.
+  // Only when connected. False without an SRTP profile.
   bool ExportKeys(DtlsKeys* keys) const;
-  // SHA-256 of the peer's certificate, 32 bytes; empty without one.
+  // SHA-256 of the peer's certificate, 32 bytes; empty without a certificate.
   std::string PeerFingerprint() const;
-  // Lets go of the handshake, once keys and fingerprint have been read.
+  // Frees the handshake, once keys and fingerprint have been read.
   void Settle();
 
  private:
   void Advance();
   void Fail(const std::string& what);
-  // Frees the state of the handshake, some 50 KiB; not during a call of OpenSSL. The handle may live much longer.
+  // Frees the state of the handshake, some 50 KiB; not during a call of OpenSSL. The Dtls object may live much longer.
   void Release();
 
   SSL* ssl_;
   bool server_;
   State state_ = State::kHandshake;
   std::string error_;
-  // The datagram being read; the record layer takes it out whole.
+  // The datagram being read; the record layer takes all of it.
   const uint8_t* inbox_ = nullptr;
   size_t inbox_length_ = 0;
   std::vector<std::string> outbox_;
   // The last flight of a server's handshake.
   std::vector<std::string> last_flight_;
-  // In place of `ssl_` after the handshake.
+  // Replaces `ssl_` after the handshake.
   std::unique_ptr<DtlsTail> tail_;
 
   static int BioWrite(BIO* bio, const char* data, int length);

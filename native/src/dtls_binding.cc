@@ -1,4 +1,4 @@
-// DTLS of one peer as JavaScript sees it: each step gives the datagrams to send.
+// DTLS of one peer for JavaScript: each step returns the datagrams to send.
 #include <string>
 
 #include "bindings.h"
@@ -48,7 +48,7 @@ napi_value Outcome(napi_env env, Dtls* dtls) {
   return object;
 }
 
-// dtlsReceive(dtls, datagram); an empty one begins a handshake as client.
+// dtlsReceive(dtls, datagram); an empty datagram begins a handshake as client.
 napi_value ReceiveDtls(const Arguments& arguments) {
   auto* dtls = arguments.External<Dtls>(0);
   const Bytes bytes = arguments.Buffer(1);

@@ -22,9 +22,9 @@ constexpr uint8_t kLevelWarning = 1;
 constexpr uint8_t kLevelFatal = 2;
 constexpr uint8_t kCloseNotify = 0;
 constexpr uint16_t kEpoch = 1;
-// The library has counted from 0 and sent its last flight a few times at most: these numbers were never used.
+// The library counts from 0 and has sent few records, so these numbers are unused.
 constexpr uint64_t kFirstSequence = 1u << 16;
-// A client that has not got the last flight after this many repetitions will not get it; the limit prevents reflection.
+// A client that has missed the last flight this often will not get it; the limit also prevents reflection.
 constexpr int kResendLimit = 16;
 
 // P_hash of RFC 5246 section 5.

@@ -23,7 +23,7 @@ class DtlsTail {
 
   // Takes one datagram; what to send is added to `outbox`. True when the peer has ended the connection.
   bool Receive(const uint8_t* data, size_t length, std::vector<std::string>* outbox);
-  // The record that tells the peer; another sequence number with each call.
+  // The closing alert as a record; each call uses another sequence number.
   std::string CloseNotify();
 
  private:
@@ -36,7 +36,7 @@ class DtlsTail {
   size_t explicit_nonce() const;
   // AEAD nonce for a record: `sequence` is epoch and sequence number, 8 bytes.
   void Nonce(const Direction& direction, const uint8_t* sequence, const uint8_t* explicit_part, uint8_t nonce[12]) const;
-  // Decrypts an alert; false when it is not the peer's.
+  // Decrypts an alert; false when it is not from the peer.
   bool OpenAlert(const uint8_t* record, size_t length, uint8_t alert[2]) const;
 
   const EVP_CIPHER* cipher_ = nullptr;

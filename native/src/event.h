@@ -17,10 +17,10 @@ namespace millrace {
 constexpr size_t kPlaces = 16;
 
 enum class EventType : uint32_t {
-  // Datagrams of peers that JavaScript judges: `id` is the UDP port's.
+  // Datagrams that JavaScript judges; `id` is the UDP port's.
   kStun = 0,
   kDtls = 1,
-  // Authentic and decrypted: `id` is the viewer's.
+  // Authentic, decrypted packets; `id` is the viewer's.
   kRtcp = 2,
   kRtp = 3,
   // Frames after RFC 4571 for a viewer that is reached over TCP.
@@ -32,7 +32,7 @@ struct Event {
   uint32_t id;
   Address from;
   std::string bytes;
-  // When a packet came, ms of the steady clock.
+  // Arrival time of the packet, ms of the steady clock.
   double at = 0;
 };
 
@@ -45,7 +45,7 @@ class EventQueue {
  public:
   explicit EventQueue(std::function<void()> wake) : wake_(std::move(wake)) {}
 
-  // `owner`: the viewer on whose account it goes, or kStranger.
+  // `owner`: the viewer whose limit applies, or kStranger.
   void Push(Event event, uint32_t owner) {
     bool first = false;
     {
@@ -78,10 +78,10 @@ class EventQueue {
 
  private:
   static constexpr size_t kLimit = 32768;
-  // Two seconds of a publisher of 10 Mbit/s, and a quarter of one.
+  // Limits for one viewer: two seconds of a publisher of 10 Mbit/s, and a quarter of a second while the queue is nearly full.
   static constexpr size_t kShare = 2048;
   static constexpr size_t kShareWhenShort = 256;
-  // Checks and handshakes of new peers: a hundred ms of work.
+  // Limit for unknown peers: about 100 ms of connectivity checks and handshakes.
   static constexpr size_t kStrangers = 2048;
   std::mutex mutex_;
   std::vector<Event> events_;

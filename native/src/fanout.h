@@ -1,4 +1,4 @@
-// The whole machine behind one handle: ports, sender threads, the receiver thread, and the way back to JavaScript.
+// The complete fan-out: ports, sender threads, the receiver thread, and the way back to JavaScript.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,13 @@ class Fanout {
 
   // Opens a UDP port; false with `error` set when it cannot be bound.
   bool Bind(const std::string& host, uint16_t port, uint32_t* id, uint16_t* bound, std::string* error);
-  // A datagram of our own (STUN, DTLS); false when the socket does not take it.
+  // Sends a datagram of our own (STUN, DTLS); false when the socket does not take it.
   bool Send(uint32_t socket, const std::string& host, uint16_t port, const uint8_t* data, size_t length);
 
-  // `fec`: with parities for viewers that take them. A source costs a sender thread nothing before a viewer of its own plays it.
+  // `fec`: parities for viewers that can use them. A sender thread spends nothing on a source without a viewer of its own.
   uint32_t OpenSource(uint32_t clock_rate, double epoch, bool fec);
   void CloseSource(uint32_t id);
-  // `sizes`: bytes of each packet's payload; they add up to `length`.
+  // `sizes`: payload bytes of each packet; their sum is `length`.
   bool Push(uint32_t source, uint32_t timestamp, bool keyframe, bool marker, const uint8_t* data, size_t length,
             const std::vector<uint32_t>& sizes);
 
@@ -43,7 +43,7 @@ class Fanout {
   bool SendRtcp(uint32_t id, std::vector<uint8_t> packet);
 
   const ViewerCounters* viewer(uint32_t id) const;
-  // Null when its packets carry no transport-wide sequence numbers.
+  // Null when the viewer's packets carry no transport-wide sequence numbers.
   const SendLog* log(uint32_t id) const;
   EventQueue& events() { return events_; }
   const Receiver& receiver() const { return *receiver_; }
@@ -56,7 +56,7 @@ class Fanout {
     std::shared_ptr<ViewerCounters> counters;
     std::shared_ptr<SendLog> log;
     bool keyed = false;
-    // Its source addresses, until its keys are known.
+    // Source addresses of the viewer, until its keys are known.
     std::vector<std::pair<uint32_t, Address>> places;
   };
   bool HearAt(uint32_t id, Member* member, uint32_t socket, const Address& address);

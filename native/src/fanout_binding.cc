@@ -1,4 +1,4 @@
-// The fan-out as JavaScript sees it: plain functions over handles. `src/services/webrtc/transport/fanout/native-fanout.ts` gives them types.
+// The functions of the fan-out for JavaScript. `src/services/webrtc/transport/fanout/native-fanout.ts` has their types.
 #include <cstring>
 #include <memory>
 
@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kMostSlots = 4;
 constexpr size_t kMostExtension = 64;
 
-// A fanout with its way into JavaScript.
+// A fan-out with its callback into JavaScript.
 struct Machine {
   napi_env env = nullptr;
   napi_threadsafe_function wake = nullptr;
@@ -41,7 +41,7 @@ void Deliver(napi_env env, napi_value callback, void* context, void*) {
     const napi_status status = napi_call_function(env, receiver, callback, 6, arguments, nullptr);
     napi_close_handle_scope(env, scope);
     if (status == napi_pending_exception) {
-      // The callback is ours and must not throw; if it does, it is the process's business.
+      // The callback is ours and must not throw; an exception counts as uncaught.
       napi_value error = nullptr;
       napi_get_and_clear_last_exception(env, &error);
       napi_fatal_exception(env, error);
@@ -169,7 +169,7 @@ napi_value OpenViewer(const Arguments& arguments) {
     const size_t length = words[at + 7];
     slot->red_payload_type = static_cast<uint8_t>(words[at + 8] & 0x7f);
     slot->fec_payload_type = static_cast<uint8_t>(words[at + 9] & 0x7f);
-    // A parity has no name but inside.
+    // Parities exist only inside RED, so both payload types belong together.
     if ((slot->red_payload_type == 0) != (slot->fec_payload_type == 0)) throw BadArgument{"openViewer: RED and ULPFEC come together"};
     if (length > kMostExtension || length % 4 != 0 || taken + length > extensions.length ||
         (slot->send_time_at != 0 && slot->send_time_at + 3 > length) ||
@@ -253,7 +253,7 @@ napi_value ViewerFigures(const Arguments& arguments) {
   return object;
 }
 
-// readSends(fanout, viewer, first, into): for each number from `first` on the time in µs and the bytes, 0 when it is not known
+// readSends(fanout, viewer, first, into): writes time (µs) and bytes for each number from `first` on, 0 for unknown numbers
 napi_value ReadSends(const Arguments& arguments) {
   const SendLog* log = Running(arguments)->log(arguments.Unsigned(1));
   const uint32_t first = arguments.Unsigned(2);

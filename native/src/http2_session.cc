@@ -8,9 +8,9 @@ namespace {
 
 // A frame of this size with its head fills one TLS record, which is contiguous in memory.
 constexpr uint32_t kFrame = 16 * 1024 - 9;
-// Answers to pings and settings that wait to be sent; nghttp2 ends a session with more.
+// Limit of queued acknowledgements of pings and settings; nghttp2 ends a session with more.
 constexpr size_t kMostAcks = 100;
-// Besides its text (RFC 9113 section 6.5.2).
+// Bytes that each header counts beyond its text (RFC 9113 section 6.5.2).
 constexpr size_t kHeaderOverhead = 32;
 constexpr char kStatusName[] = ":status";
 
@@ -19,7 +19,7 @@ nghttp2_nv Header(const char* name, size_t name_length, const char* value, size_
           value_length, 0};
 }
 
-// Complete header lines, taken apart; names are put into lower case in place.
+// Splits complete header lines; names are put into lower case in place.
 std::vector<nghttp2_nv> HeadersOf(std::string* block) {
   std::vector<nghttp2_nv> headers;
   size_t at = 0;
@@ -42,7 +42,7 @@ std::vector<nghttp2_nv> HeadersOf(std::string* block) {
 }  // namespace
 
 Http2Session::Http2Session(TlsSession* tls, const Http2Limits& limits) : tls_(tls), limits_(limits) {
-  // Shared by all sessions.
+  // One for all sessions.
   static const nghttp2_session_callbacks* const callbacks = [] {
     nghttp2_session_callbacks* made = nullptr;
     if (nghttp2_session_callbacks_new(&made) != 0) return made;
@@ -57,7 +57,7 @@ Http2Session::Http2Session(TlsSession* tls, const Http2Limits& limits) : tls_(tl
   }();
   nghttp2_option* option = nullptr;
   if (callbacks == nullptr || nghttp2_option_new(&option) != 0) return;
-  // Bodies are few and small: a client's window grows only when its data has been read.
+  // Flow control is ours: a client's window grows only when its data has been read.
   nghttp2_option_set_no_auto_window_update(option, 1);
   nghttp2_option_set_max_outbound_ack(option, kMostAcks);
   // Priorities of closed streams are not used.
@@ -181,7 +181,7 @@ int Http2Session::OnFrame(nghttp2_session*, const nghttp2_frame_hd* frame, void*
   return 0;
 }
 
-// The response may be complete before its request: the rest of the request is not read.
+// A response may be complete before its request; then the rest of the request is not read.
 int Http2Session::OnFrameSent(nghttp2_session* session, const nghttp2_frame_hd* frame, void* user) {
   if ((frame->type != kHeadersFrame && frame->type != kDataFrame) || (frame->flags & kEndStream) == 0) return 0;
   const Stream* stream = static_cast<Http2Session*>(user)->Find(frame->stream_id);

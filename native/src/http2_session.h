@@ -1,5 +1,5 @@
-// HTTP/2 of one connection, server side: nghttp2 over a TLS session. Requests and what becomes of them are events for JavaScript; bodies of
-// answers are encrypted from where they lie.
+// HTTP/2 of one connection, server side: nghttp2 over a TLS session. Requests and their progress are events for JavaScript. Bodies of
+// answers are encrypted without being copied.
 #pragma once
 
 #include <node_api.h>
@@ -25,10 +25,10 @@ struct Http2Limits {
 enum class Http2EventType : uint32_t {
   // `text`: "\nname: value\n…\n" with the pseudo headers first; `number`: 1 when no body follows.
   kRequest = 0,
-  // `text`: bytes of a body.
+  // `text`: bytes of a request body.
   kBody = 1,
   kBodyEnd = 2,
-  // `number`: 1 when the answer has been sent whole.
+  // `number`: 1 when the answer was sent completely.
   kClosed = 3,
 };
 
@@ -47,30 +47,30 @@ class Http2Session {
   Http2Session& operator=(const Http2Session&) = delete;
 
   bool ready() const { return session_ != nullptr; }
-  // False: the client broke the protocol; the closing frames remain to be flushed.
+  // False: the client broke the protocol, and the closing frames must be flushed.
   bool Receive(const uint8_t* data, size_t length);
   // Responds; `body`, an array of Uint8Arrays, is held until the stream is closed; null: no body.
   // False: the stream is closed, or has a response already.
   bool Respond(napi_env env, int32_t stream, const std::string& status, const std::string& block, napi_value body);
   void Reset(int32_t stream, uint32_t error);
-  // Room for as many more bytes of a body.
+  // Allows the client to send this many more bytes of a body.
   void Consume(int32_t stream, size_t length);
-  // No further requests.
+  // Announces that no further requests are accepted.
   void GoAway();
-  // Hands TLS all that can be sent now.
+  // Passes everything that can be sent now to TLS.
   void Flush();
   // The session neither reads nor writes any further.
   bool over() const;
 
   std::vector<Http2Event>& events() { return events_; }
-  // Lets go of all bodies; to be called with the environment they came from, before the end.
+  // Releases all bodies; must be called with the environment they came from, before destruction.
   void Release(napi_env env);
 
  private:
   struct Stream {
     std::string head;
     size_t lines = 0;
-    // The request was handed out; all of it has come.
+    // The request was reported; all of it has come.
     bool told = false;
     bool whole = false;
     bool answered = false;

@@ -1,5 +1,5 @@
-// A memory file without a name, from which the system sends without copying. Its bytes are written once and never changed: data that the
-// system is still sending stays intact, even after the file is closed.
+// A memory file without a name, from which the system sends without copying. Its bytes never change after they were written, so data in
+// flight stays intact even after the file is closed.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ class Image {
   Image(const Image&) = delete;
   Image& operator=(const Image&) = delete;
 
-  // Below 0 once it is closed, and when the system had no room for it.
+  // Negative after `Close`, or when the system had no room for the file.
   int descriptor() const { return descriptor_; }
   size_t length() const { return length_; }
   bool Append(const Bytes& bytes);

@@ -6,7 +6,7 @@
 
 namespace millrace {
 
-// trimMemory(): gives pages that were freed back to the system, which the C library keeps
+// trimMemory(): returns freed pages to the system, which the C library would keep
 napi_value TrimMemory(const Arguments&) {
 #ifdef __GLIBC__
   malloc_trim(0);

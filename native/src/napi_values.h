@@ -1,4 +1,4 @@
-// Short ways from JavaScript values to C++ and back.
+// Conversions between JavaScript values and C++.
 #pragma once
 
 #include <node_api.h>
@@ -19,7 +19,7 @@ struct Bytes {
   size_t length = 0;
 };
 
-// Of a Uint8Array, in place.
+// The bytes of a Uint8Array, in place.
 inline Bytes BytesOf(napi_env env, napi_value array) {
   Bytes bytes;
   void* data = nullptr;

@@ -24,7 +24,7 @@ struct nghttp2_settings_entry {
   uint32_t value;
 };
 
-// Every frame begins so.
+// The first members of every frame.
 struct nghttp2_frame_hd {
   size_t length;
   int32_t stream_id;
@@ -106,7 +106,7 @@ constexpr int kStreamFault = -521;
 constexpr int kSessionFault = -902;
 
 inline bool Nghttp2IsThere() {
-  // The newest of them.
+  // These functions are the newest of the used part.
   return nghttp2_session_mem_recv2 != nullptr && nghttp2_session_callbacks_set_data_source_read_length_callback2 != nullptr;
 }
 

@@ -11,7 +11,7 @@
 namespace millrace {
 namespace {
 
-// Sends one datagram; 0, or the number of the error.
+// Sends one datagram. Returns 0 or an errno.
 int Send(const std::string& path, const std::string& text) {
   sockaddr_un address = {};
   // The name of an abstract socket begins with a NUL, written as `@`, and has no NUL at its end.
@@ -32,7 +32,7 @@ int Send(const std::string& path, const std::string& text) {
 
 }  // namespace
 
-// notifySend(path, text) → 0, or the number of the error; never waits
+// notifySend(path, text) → 0 or an errno; never waits
 napi_value NotifySend(const Arguments& arguments) {
   const std::string path = arguments.Text(0);
   if (path.size() < 2 || (path[0] != '/' && path[0] != '@')) throw BadArgument{"the path of a socket is expected"};

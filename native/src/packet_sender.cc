@@ -12,10 +12,10 @@ namespace millrace {
 namespace {
 
 constexpr int64_t kReportIntervalUs = 1'000'000;
-// The same packet is not sent again more often than this.
+// Minimum time between two retransmissions of a packet.
 constexpr int64_t kResendGapUs = 15'000;
-// Packets sent again to one viewer: a share of those sent for the first time. More would fill a path that is too narrow
-// already, and keep out the smaller rendition that helps.
+// Limit of retransmissions to one viewer, as a share of its first transmissions. More would fill a path that is already too narrow, and
+// delay the change to a smaller rendition.
 constexpr double kResendShare = 0.5;
 constexpr size_t kPacketRoom = 2048;
 constexpr size_t kTcpLimit = 1 << 20;
@@ -27,7 +27,7 @@ double WallSeconds() {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
 }
 
-// 24 bits of seconds in 6.18 fixed point, of a clock that only has to run evenly.
+// 24 bits of seconds in 6.18 fixed point. Only the differences matter, so any even clock will do.
 uint32_t AbsoluteSendTime(int64_t now_us) {
   return static_cast<uint32_t>((static_cast<uint64_t>(now_us) << 18) / 1'000'000) & 0xffffff;
 }
@@ -36,7 +36,7 @@ uint32_t TimestampFor(const Slot& slot, const Frame& frame) {
   return slot.moved_sequence == frame.first_sequence && slot.moved_from == frame.timestamp ? slot.moved_to : frame.timestamp;
 }
 
-// Viewers with error correction get parities as packets behind the others, so that their numbers run ahead.
+// For viewers with error correction, parities count as packets after the media packets.
 size_t PacketsFor(const Slot& slot, const Frame& frame) {
   return frame.packets() + (slot.fec_payload_type == 0 ? 0 : frame.parities.size());
 }
@@ -82,7 +82,7 @@ void PacketSender::SendPackets(Viewer* viewer, Slot* slot, const SourceQueue* so
   const uint64_t sequence = FirstSequenceFor(*slot, frame) + first;
   Slot::Anchor& anchor = slot->anchors[0];
   if (anchor.source != source || anchor.sequence + (slot->next_index - anchor.from) != sequence) {
-    // Another source, or frames were left out: the viewer's own numbers go on without a gap.
+    // Another source follows, or frames were dropped: the sequence numbers continue without a gap.
     for (size_t n = 3; n > 0; n -= 1) slot->anchors[n] = slot->anchors[n - 1];
     anchor = {source, slot->next_index, sequence};
   }
@@ -97,8 +97,8 @@ void PacketSender::SendPackets(Viewer* viewer, Slot* slot, const SourceQueue* so
   if (viewer->socket < 0) HandOverTcp(viewer);
 }
 
-// The payload of packet `packet` of a frame, media or parity, after the headers of its wrapping. Returns its length; writes nothing if `at`
-// is null.
+// The payload of packet `packet` of a frame, media or parity, after the wrapping headers. Returns its length; writes nothing if `at` is
+// null.
 size_t PacketSender::WriteBody(const Slot& slot, const Frame& frame, size_t packet, uint64_t index, uint8_t* at) const {
   const size_t wrapped = slot.red_payload_type == 0 ? 0 : 1;
   if (packet < frame.packets()) {
@@ -118,7 +118,7 @@ size_t PacketSender::WriteBody(const Slot& slot, const Frame& frame, size_t pack
   return length;
 }
 
-// `again`: in the retransmission format (RFC 4588), under the next number of that stream. Returns the length of the payload.
+// `again`: in the retransmission format (RFC 4588), with the next sequence number of that stream. Returns the length of the payload.
 size_t PacketSender::SendPacket(Viewer* viewer, Slot* slot, const Frame& frame, size_t packet, uint64_t index, bool again) {
   const size_t payload = WriteBody(*slot, frame, packet, index, nullptr);
   const size_t header = 12 + slot->extension.size();
@@ -141,7 +141,7 @@ size_t PacketSender::SendPacket(Viewer* viewer, Slot* slot, const Frame& frame, 
     if (slot->transport_sequence_at != 0) Write16(at + 12 + slot->transport_sequence_at, viewer->transport_sequence);
   }
   if (again) Write16(at + header, static_cast<uint32_t>(index));
-  // Media that nothing is put in front of needs no copy.
+  // Media without a wrapping header needs no copy.
   const bool bare = !again && packet < frame.packets() && slot->red_payload_type == 0;
   if (!bare) WriteBody(*slot, frame, packet, index, at + header + original);
   const uint8_t* plain = bare ? frame.payload(packet) : nullptr;
@@ -156,7 +156,7 @@ size_t PacketSender::SendPacket(Viewer* viewer, Slot* slot, const Frame& frame, 
   if (viewer->socket >= 0) {
     batch_.Commit(viewer, length);
     if (packet >= frame.packets() && slot->rtx_payload_type == 0) {
-      // Players wait for every sequence number, even for packets that they could do without. If the viewer cannot request retransmissions,
+      // Players wait for every sequence number, even if they could do without the packet. To a viewer that cannot request retransmissions,
       // the packet is sent twice; receivers discard the second copy as a replay.
       uint8_t* copy = batch_.Reserve(viewer->socket, length);
       memmove(copy, at, length);

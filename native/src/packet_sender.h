@@ -10,7 +10,7 @@
 
 namespace millrace {
 
-// Of one sender thread, read by any.
+// Written by one sender thread, read by all threads.
 struct ThreadCounters {
   SendCounters send;
   // Frames given up because the thread fell behind.
@@ -18,7 +18,7 @@ struct ThreadCounters {
   std::atomic<uint64_t> resent{0};
   // Losses reported for packets that are no longer in the history.
   std::atomic<uint64_t> too_old{0};
-  // Reports of losses left out because the thread fell behind.
+  // Loss reports dropped because the thread fell behind.
   std::atomic<uint64_t> ignored{0};
 };
 
@@ -27,20 +27,20 @@ int64_t NowUs();
 
 class PacketSender {
  public:
-  // `history`: packets of each source that can be sent again.
+  // `history`: number of packets of each source that can be sent again.
   PacketSender(SendMode mode, size_t history, ThreadCounters* counters, EventQueue* events);
 
   // Departure time of the next packets, on the clock of `NowUs`.
   void SetTime(int64_t now);
   // From now on packets of the frame can be retransmitted.
   void Remember(SourceQueue* source, const FrameRef& frame);
-  // Packets `first` to `last`, `last` not included; behind the last of the frame its parities.
+  // Sends packets `first` to `last`, without `last`; the parities of the frame follow its last packet.
   void SendPackets(Viewer* viewer, Slot* slot, const SourceQueue* source, const Frame& frame, size_t first, size_t last);
-  // Packets that a viewer has reported lost.
+  // Resends packets that a viewer has reported lost.
   void Resend(Viewer* viewer, uint32_t ssrc, const std::vector<uint16_t>& sequences);
   void Report(Viewer* viewer, int64_t now);
   void SendRtcp(Viewer* viewer, const uint8_t* packet, size_t length);
-  // Sends all waiting datagrams: they refer to their viewers.
+  // Sends all waiting datagrams. Required before a viewer is removed, because they refer to it.
   void Flush() { batch_.Flush(); }
 
  private:
@@ -53,7 +53,7 @@ class PacketSender {
   EventQueue* const events_;
   Batch batch_;
   uint32_t send_time_ = 0;
-  // The moment of `send_time_`.
+  // Time that `send_time_` stands for.
   int64_t sending_at_ = 0;
 };
 

@@ -8,7 +8,7 @@
 namespace millrace {
 namespace {
 
-// Bits of the two forms of a mask.
+// Bits of the short and the long mask.
 constexpr size_t kShortMask = 16;
 constexpr size_t kLongMask = 48;
 // Packets protected by one parity packet.

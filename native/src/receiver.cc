@@ -20,7 +20,7 @@ constexpr size_t kDatagramRoom = 2048;
 constexpr int kReadRounds = 8;
 // Limit of losses handled from one feedback packet.
 constexpr size_t kLosses = 512;
-// Bytes of one viewer over TCP that may wait: more than a second of a publisher of 10 Mbit/s.
+// Limit of waiting bytes of one viewer over TCP: more than a second of a publisher of 10 Mbit/s.
 constexpr size_t kInjected = 2 << 20;
 constexpr uint8_t kTransportFeedback = 205;
 constexpr uint8_t kGenericNack = 1;
@@ -63,7 +63,7 @@ void Receiver::Post(Command command) {
     inbox_.push_back(std::move(command));
   }
   const uint64_t one = 1;
-  // It can only fail when the count is at its limit, and then the thread is awake.
+  // The write fails only when the counter is at its limit, and then the thread is awake.
   [[maybe_unused]] const ssize_t written = write(wake_, &one, sizeof one);
 }
 
@@ -98,7 +98,7 @@ void Receiver::Hear(uint32_t viewer, uint32_t socket_id, const Address& address)
     if (found == peers_.end()) return;
     std::vector<std::string>& places = found->second.places;
     const std::string place = PlaceOf(socket_id, address);
-    // Last among them, if it was there already.
+    // Moves an address that was there already to the end.
     places.erase(std::remove(places.begin(), places.end(), place), places.end());
     if (places.size() >= kPlaces) {
       Forget(viewer, places.front());
@@ -109,14 +109,14 @@ void Receiver::Hear(uint32_t viewer, uint32_t socket_id, const Address& address)
   });
 }
 
-// Another viewer may have the place by now.
+// Another viewer may use the address by now.
 void Receiver::Forget(uint32_t viewer, const std::string& place) {
   const auto found = places_.find(place);
   if (found != places_.end() && found->second == viewer) places_.erase(found);
 }
 
 void Receiver::Inject(uint32_t viewer, std::shared_ptr<ViewerCounters> counters, std::string packet) {
-  // Peers decide how many of these there are.
+  // Peers decide how many of these packets come.
   if (counters->injected.load(std::memory_order_relaxed) >= kInjected) {
     counters_.dropped_injected.fetch_add(1, std::memory_order_relaxed);
     return;
@@ -152,7 +152,7 @@ void Receiver::Run() {
       commands.clear();
     }
     for (size_t n = 1; n < descriptors.size(); n += 1) {
-      // Errors of earlier sends (ICMP) are taken off the socket by reading it.
+      // Errors of earlier sends (ICMP) are cleared by reading the socket.
       if (descriptors[n].revents != 0) Read(sockets_[n - 1]);
     }
   }
@@ -188,7 +188,7 @@ void Receiver::Read(const Socket& socket) {
 
 void Receiver::Sort(const Socket& socket, const Address& from, uint8_t* data, size_t length) {
   if (length == 0) return;
-  // A sender with port 0 cannot be answered.
+  // A datagram from port 0 cannot be answered.
   const uint8_t first = PortOf(from) == 0 ? 0xff : data[0];
   if (first <= 3 || (first >= 20 && first <= 63)) {
     const EventType type = first <= 3 ? EventType::kStun : EventType::kDtls;

@@ -1,4 +1,4 @@
-// Several datagrams of equal length as one message that the kernel cuts (UDP_SEGMENT, udp(7)).
+// Several datagrams of equal length in one message that the kernel splits (UDP_SEGMENT, udp(7)).
 #pragma once
 
 #include <errno.h>
@@ -21,7 +21,7 @@ constexpr size_t kSegments = 60;
 constexpr size_t kSegmentedBytes = 60000;
 constexpr size_t kSegmentControl = CMSG_SPACE(sizeof(uint16_t));
 
-// `control` has kSegmentControl bytes that stay until the message has left.
+// `control` must have kSegmentControl bytes that stay valid until the message has been sent.
 inline void CutIntoSegments(msghdr* header, uint8_t* control, size_t length) {
   header->msg_control = control;
   header->msg_controllen = kSegmentControl;
@@ -36,10 +36,10 @@ inline void CutIntoSegments(msghdr* header, uint8_t* control, size_t length) {
 // The kernel, or the device, does not split such messages at all.
 inline bool CutsForNobody(int error) { return error == EIO || error == EOPNOTSUPP; }
 
-// The message was refused for its form: its datagrams may pass one by one. Without CutsForNobody this concerns one path only.
+// The message was refused because of its form: its datagrams may pass one by one. Unless CutsForNobody, this concerns one path only.
 inline bool RefusesSegments(int error) { return CutsForNobody(error) || error == EINVAL || error == EMSGSIZE; }
 
-// Sends the datagrams of such a message one by one. Returns the number that the system did not take.
+// Sends the datagrams of a message one by one. Returns the number that the system did not take.
 inline size_t SendApart(int socket, const uint8_t* bytes, size_t length, size_t segment, const void* to, socklen_t to_length) {
   size_t failed = 0;
   for (size_t at = 0; at < length; at += segment) {

@@ -1,4 +1,4 @@
-// When and how large the packets of one viewer left, by transport-wide sequence number.
+// Departure times and sizes of the packets of one viewer, by transport-wide sequence number.
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@
 
 namespace millrace {
 
-// Written by the sender thread of the viewer, read by the main thread: an entry is one word, so it is never half written.
+// Written by the viewer's sender thread, read by the main thread. An entry is one word, so no read sees half of it.
 class SendLog {
  public:
   void Write(uint16_t sequence, size_t length, int64_t at_us) {
@@ -17,7 +17,7 @@ class SendLog {
     entries_[sequence % kEntries].store(entry, std::memory_order_relaxed);
   }
 
-  // Bytes of the packet with this number and its time, 32 bits of microseconds; 0 bytes if the packet is unknown or was overwritten.
+  // Size and time (32 bits of microseconds) of the packet with this number; 0 bytes if it is unknown or overwritten.
   uint32_t Read(uint16_t sequence, uint32_t* at_us) const {
     const uint64_t entry = entries_[sequence % kEntries].load(std::memory_order_relaxed);
     if (entry >> 48 != sequence) return 0;
@@ -26,7 +26,7 @@ class SendLog {
   }
 
  private:
-  // A second of 10 Mbit/s.
+  // One second at 10 Mbit/s.
   static constexpr size_t kEntries = 1024;
   std::array<std::atomic<uint64_t>, kEntries> entries_{};
 };

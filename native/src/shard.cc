@@ -13,15 +13,15 @@ using Clock = std::chrono::steady_clock;
 
 // Keyframes leave in slices of this many packets, so that they do not flood a downlink's queue.
 constexpr size_t kSlicePackets = 24;
-// A queue has room for a beginning of this many packets, so their slices follow each other sooner.
+// A downlink's queue has room for this many packets at the beginning of a frame, so their slices follow each other sooner.
 constexpr size_t kQuickPackets = 72;
 constexpr int64_t kQuickGapUs = 1000;
 constexpr int64_t kSliceGapUs = 3000;
-// However long the frame is, its last slice leaves this many slices after the first.
+// Limit of slices per frame, however long the frame is.
 constexpr size_t kMostSlices = 8;
-// Frames of one source that may wait in a thread; beyond, it skips to the next keyframe.
+// Limit of frames of one source that wait in a thread; when it is reached, the thread skips to the next keyframe.
 constexpr size_t kPendingFrames = 120;
-// Commands that may wait before reports of losses are left out.
+// Limit of waiting commands, beyond which loss reports are dropped.
 constexpr size_t kWaitingCommands = 4096;
 constexpr int64_t kReportSweepUs = 50'000;
 constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
@@ -104,7 +104,7 @@ void Shard::Push(uint32_t id, FrameRef frame) {
 }
 
 void Shard::AddViewer(std::unique_ptr<Viewer> viewer) {
-  // A command must be copyable; the viewer is handed over by its address.
+  // Commands must be copyable, so the viewer travels as a plain pointer.
   Viewer* raw = viewer.release();
   Post([this, raw] { viewers_[raw->id] = std::unique_ptr<Viewer>(raw); });
 }
@@ -113,7 +113,7 @@ void Shard::RemoveViewer(uint32_t id) {
   Post([this, id] {
     Viewer* viewer = FindViewer(id);
     if (viewer == nullptr) return;
-    // Datagrams that wait in the batch name their viewer.
+    // Datagrams in the batch refer to their viewers.
     sender_.Flush();
     for (const auto& slot : viewer->slots) Detach(slot.get());
     viewers_.erase(id);
@@ -163,7 +163,7 @@ void Shard::Play(uint32_t id, size_t slot_number, uint32_t source_id) {
 
 void Shard::Resend(uint32_t id, uint32_t ssrc, std::vector<uint16_t> sequences) {
   {
-    // Viewers determine how many of these there are, so these wait outside the lock.
+    // Viewers determine the number of loss reports, so none is added to a long inbox.
     const std::lock_guard<std::mutex> lock(mutex_);
     if (inbox_.size() >= kWaitingCommands) {
       counters_.ignored.fetch_add(1, std::memory_order_relaxed);
@@ -201,7 +201,7 @@ void Shard::Run() {
     commands.clear();
     due = Work(NowUs());
   }
-  // Viewers that were on their way when the thread ended.
+  // Viewers in commands that the thread has not run.
   for (const Command& command : inbox_) command();
 }
 
@@ -223,7 +223,7 @@ int64_t Shard::Work(int64_t now) {
   return next;
 }
 
-// Viewers are about to change to `source`: first sends the frames of their previous sources that were pushed before `order`.
+// Sends the frames of previous sources that were pushed before `order`, for viewers that are about to change to `source`.
 void Shard::SendEarlier(SourceQueue* source, uint64_t order, int64_t now) {
   for (size_t n = 0; n < source->joining.size(); n += 1) {
     SourceQueue* old = source->joining[n]->source;
@@ -258,7 +258,7 @@ void Shard::SendSlice(SourceQueue* source, int64_t now) {
   }
 }
 
-// Viewers that wait for this source get it from this keyframe on, and leave their previous source.
+// Gives this keyframe and everything after it to the viewers that wait for `source`; they leave their previous source.
 void Shard::Promote(SourceQueue* source, const Frame& frame) {
   for (size_t n = 0; n < source->joining.size(); n += 1) {
     Slot* slot = source->joining[n];
@@ -284,7 +284,7 @@ void Shard::Detach(Slot* slot) {
   slot->next = nullptr;
 }
 
-// A source ends: removes all references to it.
+// Removes all references to a source that ends.
 void Shard::Forget(SourceQueue* source) {
   for (Slot* slot : source->slots) slot->source = nullptr;
   for (Slot* slot : source->joining) slot->next = nullptr;

@@ -19,7 +19,7 @@ class Shard {
   Shard(SendMode mode, size_t history, EventQueue* events);
   ~Shard();
 
-  // Commands, from any thread; done in order.
+  // Commands: called from any thread, executed in order.
   void OpenSource(uint32_t id, uint32_t clock_rate, double epoch, bool fec);
   void CloseSource(uint32_t id);
   void Push(uint32_t source, FrameRef frame);
@@ -27,7 +27,7 @@ class Shard {
   void RemoveViewer(uint32_t id);
   void Connect(uint32_t viewer, int socket, const Address& address);
   void SetKeys(uint32_t viewer, SrtpCipher rtp, SrtpCipher rtcp);
-  // Source 0: nothing.
+  // Source 0: the slot plays nothing.
   void Play(uint32_t viewer, size_t slot, uint32_t source);
   void Resend(uint32_t viewer, uint32_t ssrc, std::vector<uint16_t> sequences);
   void SendRtcp(uint32_t viewer, std::vector<uint8_t> packet);

@@ -17,7 +17,7 @@ constexpr size_t kGcmIvLength = 12;
 constexpr size_t kRtcpHeader = 8;
 constexpr uint32_t kEncryptedFlag = 0x80000000;
 
-// AES-CM key derivation with a key derivation rate of 0 (RFC 3711 section 4.3); a GCM salt has two zero bytes behind it.
+// AES-CM key derivation with a key derivation rate of 0 (RFC 3711 section 4.3); two zero bytes follow a GCM salt.
 bool Derive(Profile profile, const uint8_t* master_key, const uint8_t* master_salt, uint8_t label, uint8_t* out, size_t length) {
   uint8_t iv[16] = {};
   memcpy(iv, master_salt, SaltLength(profile));
@@ -195,7 +195,7 @@ size_t SrtpCipher::DecryptRtcp(uint8_t* packet, size_t length, uint32_t* index) 
   const bool gcm = profile_ == Profile::kAeadAes128Gcm;
   uint8_t* trailer = gcm ? packet + length - 4 : packet + plain;
   const uint32_t flagged = Read32(trailer);
-  // Peers never send SRTCP unencrypted; such packets are not read.
+  // Unencrypted SRTCP is not accepted.
   if ((flagged & kEncryptedFlag) == 0) return 0;
   *index = flagged & ~kEncryptedFlag;
   const uint32_t ssrc = Read32(packet + 4);
@@ -271,7 +271,7 @@ Unprotected SrtpReceiver::Rtp(uint8_t* packet, size_t length, size_t* plain) {
     if (sources_[n].ssrc == ssrc) source = &sources_[n];
   Source* const place = source == nullptr ? PlaceForAnother() : source;
   if (place == nullptr) return Unprotected::kTooManySources;
-  // The roll-over count is guessed from the newest packet (RFC 3711 appendix A).
+  // The roll-over counter is estimated from the newest packet (RFC 3711 appendix A).
   uint64_t index = sequence;
   if (source != nullptr) {
     const uint64_t newest = source->window.newest();
@@ -283,7 +283,7 @@ Unprotected SrtpReceiver::Rtp(uint8_t* packet, size_t length, size_t* plain) {
   *plain = rtp_.DecryptRtp(packet, header, length, ssrc, index);
   if (*plain == 0) return Unprotected::kForged;
   if (source == nullptr) {
-    // Only an authentic packet makes a source known.
+    // A source becomes known only by an authentic packet.
     source = place;
     *source = Source();
     source->ssrc = ssrc;

@@ -1,4 +1,4 @@
-// SRTP and SRTCP (RFC 3711, RFC 7714): keys of one direction, protection in place.
+// SRTP and SRTCP (RFC 3711, RFC 7714) for one direction; packets are protected in place.
 #pragma once
 
 #include <openssl/evp.h>
@@ -15,7 +15,7 @@ enum class Profile : uint16_t { kAesCm128Sha1_80 = 1, kAeadAes128Gcm = 7 };
 
 constexpr size_t kMasterKeyLength = 16;
 constexpr size_t kLongestSalt = 14;
-// Bytes that protection may add behind an RTP packet, and behind an RTCP packet.
+// Maximum of bytes that protection adds to an RTP packet, and to an RTCP packet.
 constexpr size_t kRtpOverhead = 16;
 constexpr size_t kRtcpOverhead = 20;
 
@@ -26,13 +26,13 @@ struct CipherContextFree {
 };
 using CipherContext = std::unique_ptr<EVP_CIPHER_CTX, CipherContextFree>;
 
-// HMAC-SHA1 whose key has been absorbed once: a packet costs its own bytes only.
+// HMAC-SHA1 whose key is hashed once, so that a packet costs only its own bytes.
 class FastHmac {
  public:
   FastHmac() = default;
   FastHmac(const FastHmac&) = default;
   FastHmac& operator=(const FastHmac&) = default;
-  // Leaves nothing of the key behind.
+  // Erases the key.
   ~FastHmac();
   void SetKey(const uint8_t* key, size_t length);
   // Writes the 20-byte tag of `data` followed by `tail`.
@@ -43,13 +43,13 @@ class FastHmac {
   SHA_CTX outer_ = {};
 };
 
-// One cipher with its session salt: for RTP or for RTCP, in one direction.
+// A cipher with its session salt, for RTP or RTCP in one direction.
 class SrtpCipher {
  public:
   SrtpCipher() = default;
   SrtpCipher(SrtpCipher&&) = default;
   SrtpCipher& operator=(SrtpCipher&&) = default;
-  // Leaves nothing of the keys behind; nor does OpenSSL, whose contexts see to theirs.
+  // Erases the keys; OpenSSL erases those in its contexts.
   ~SrtpCipher();
 
   // `label` is the first of the three key derivation labels: 0 for RTP, 3 for RTCP.
@@ -59,7 +59,7 @@ class SrtpCipher {
   // Encrypt returns the new length, 0 on failure; `packet` needs room for kRtpOverhead. If `plain` is given, the payload is read from there
   // and written behind the header, which protects and copies in one step.
   size_t EncryptRtp(uint8_t* packet, size_t header, size_t length, uint32_t ssrc, uint64_t index, const uint8_t* plain = nullptr);
-  // Returns the length without tag, or 0 when it is not authentic.
+  // Returns the length without the tag; 0 for a packet that is not authentic.
   size_t DecryptRtp(uint8_t* packet, size_t header, size_t length, uint32_t ssrc, uint64_t index);
   size_t EncryptRtcp(uint8_t* packet, size_t length, uint32_t index);
   size_t DecryptRtcp(uint8_t* packet, size_t length, uint32_t* index);
@@ -69,7 +69,7 @@ class SrtpCipher {
 
  private:
   void CounterIv(uint32_t ssrc, uint64_t index, uint8_t iv[16]) const;
-  // Both read `length` bytes at `from` and write them at `to`, which may be the same place.
+  // Both read `length` bytes at `from` and write them at `to`, which may be the same address.
   bool KeyStream(const uint8_t iv[16], const uint8_t* from, uint8_t* to, size_t length);
   bool Seal(const uint8_t iv[12], const uint8_t* aad, size_t aad_length, const uint8_t* more, size_t more_length, const uint8_t* from,
             uint8_t* to, size_t length, uint8_t* tag);
@@ -100,26 +100,26 @@ class ReplayWindow {
 
 enum class Unprotected { kOk, kMalformed, kForged, kReplayed, kTooManySources };
 
-// Receives from one peer. Sources (SSRCs) are bounded: a new source replaces a source that has been silent, otherwise it is refused.
+// Receives from one peer. The number of sources (SSRCs) is limited: a new source replaces a silent source, or is refused.
 class SrtpReceiver {
  public:
   bool Init(Profile profile, const uint8_t* key, const uint8_t* salt);
-  // Length of the plain packet goes to `plain`.
+  // `plain` becomes the length of the decrypted packet.
   Unprotected Rtp(uint8_t* packet, size_t length, size_t* plain);
   Unprotected Rtcp(uint8_t* packet, size_t length, size_t* plain);
 
  private:
   static constexpr size_t kSources = 16;
-  // A source ends after this many packets of other sources, some seconds. Afterwards an attacker on the path could replay its old packets,
-  // which gains the attacker nothing.
+  // A source counts as silent after this many packets of other sources, which takes some seconds. An attacker on the path could then replay
+  // its old packets, but would gain nothing.
   static constexpr uint64_t kSilence = 2048;
   struct Source {
     uint32_t ssrc = 0;
-    // Packets of the peer before its last one.
+    // Number of the peer's packets when this source was last heard.
     uint64_t heard = 0;
     ReplayWindow window;
   };
-  // Null: all are in use.
+  // Null when all places are in use.
   Source* PlaceForAnother();
   SrtpCipher rtp_;
   SrtpCipher rtcp_;

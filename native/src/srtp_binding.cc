@@ -1,4 +1,4 @@
-// SRTP alone as JavaScript sees it, to compare with another implementation.
+// SRTP on its own for JavaScript, for comparison with another implementation.
 #include <memory>
 #include <vector>
 
@@ -10,7 +10,7 @@
 namespace millrace {
 namespace {
 
-// A cipher of one direction, made once.
+// A cipher for one direction.
 struct Protector {
   SrtpCipher rtp;
   SrtpCipher rtcp;
@@ -35,7 +35,7 @@ napi_value OpenSrtp(const Arguments& arguments) {
   return handle;
 }
 
-// srtpProtect(handle, packet, index) → packet; index of RTP counts roll-overs above its 16 bits
+// srtpProtect(handle, packet, index) → packet; the index of RTP has the roll-over counter above its 16 bits
 napi_value Protect(const Arguments& arguments) {
   auto* protector = arguments.External<Protector>(0);
   const Bytes bytes = arguments.Buffer(1);
@@ -50,7 +50,7 @@ napi_value Protect(const Arguments& arguments) {
   return MakeBuffer(arguments.env(), packet.data(), length);
 }
 
-// srtpUnprotect(handle, packet) → packet, or the number of the error (see Unprotected)
+// srtpUnprotect(handle, packet) → packet, or the number of the error (see `Unprotected`)
 napi_value Unprotect(const Arguments& arguments) {
   auto* protector = arguments.External<Protector>(0);
   const Bytes bytes = arguments.Buffer(1);

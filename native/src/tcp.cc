@@ -1,4 +1,4 @@
-// TCP sends that bypass Node.js: one call from JavaScript and one system call, without a request object and another turn of the event loop.
+// Sends to TCP without Node.js: one call from JavaScript and one system call, without a request object or another turn of the event loop.
 // Files that many HTTP viewers request are kept in memory files ("images"), from which the system sends without copying.
 #include "tcp.h"
 
@@ -14,9 +14,9 @@
 namespace millrace {
 namespace {
 
-// A longer head or text goes the way of Node.js.
+// Node.js sends longer heads and texts.
 constexpr size_t kMostText = 64 * 1024;
-// An answer in more pieces does, too.
+// Node.js also sends answers of more pieces.
 constexpr size_t kMostParts = 64;
 
 uint32_t LengthOf(const Arguments& arguments, size_t n) {
@@ -32,23 +32,23 @@ Bytes ElementOf(const Arguments& arguments, size_t n, uint32_t at) {
   return BytesOf(arguments.env(), element);
 }
 
-// The Latin-1 text of an argument, in memory that the next call uses again; no memory when it is too long.
+// The Latin-1 text of an argument, in memory that the next call reuses; empty when the text is too long.
 Bytes TextInPlace(const Arguments& arguments, size_t n) {
   thread_local char text[kMostText + 1];
   size_t length = 0;
   if (arguments.value(n) == nullptr || napi_get_value_string_latin1(arguments.env(), arguments.value(n), text, sizeof text, &length) != napi_ok)
     throw BadArgument{"a string is expected"};
-  // A text that was cut fills the memory to the last byte.
+  // A truncated text fills the memory.
   if (length >= kMostText) return {};
   return {reinterpret_cast<uint8_t*>(text), length};
 }
 
-// Errors are for Node.js to find: the bytes are offered to it next.
+// Node.js finds errors itself, because it gets the bytes next.
 size_t Sent(ssize_t result) { return result < 0 ? 0 : static_cast<size_t>(result); }
 
 }  // namespace
 
-// imageOpen(chunks) → handle, or null when the system has no room for one
+// imageOpen(chunks) → handle, or null when the system has no room
 napi_value ImageOpen(const Arguments& arguments) {
   napi_env env = arguments.env();
   const uint32_t count = LengthOf(arguments, 0);
@@ -62,13 +62,13 @@ napi_value ImageOpen(const Arguments& arguments) {
   return handle;
 }
 
-// imageClose(image): gives its memory back now. Idempotent.
+// imageClose(image): frees the memory now. Idempotent.
 napi_value ImageClose(const Arguments& arguments) {
   (*arguments.External<SharedImage>(0))->Close();
   return nullptr;
 }
 
-// tcpSend(descriptor, head, chunks) → how many bytes of them all the socket took
+// tcpSend(descriptor, head, chunks) → number of bytes of all of them that the socket took
 napi_value TcpSend(const Arguments& arguments) {
   napi_env env = arguments.env();
   const int descriptor = static_cast<int>(arguments.Unsigned(0));
@@ -86,7 +86,7 @@ napi_value TcpSend(const Arguments& arguments) {
   return MakeNumber(env, static_cast<double>(Sent(sendmsg(descriptor, &message, MSG_NOSIGNAL | MSG_DONTWAIT))));
 }
 
-// tcpSendImage(descriptor, head, image, length) → how many bytes of head and image, which has `length`, the socket took
+// tcpSendImage(descriptor, head, image, length) → number of bytes of head and image that the socket took; `length` is the image's
 napi_value TcpSendImage(const Arguments& arguments) {
   const int descriptor = static_cast<int>(arguments.Unsigned(0));
   const Bytes head = TextInPlace(arguments, 1);
@@ -99,7 +99,7 @@ napi_value TcpSendImage(const Arguments& arguments) {
   return MakeNumber(arguments.env(), static_cast<double>(sent));
 }
 
-// tcpReceive(descriptor, into) → how many bytes came, 0 at the end of the stream, -errno, or undefined when nothing has come
+// tcpReceive(descriptor, into) → number of bytes received, 0 at the end of the stream, -errno, or undefined when nothing has come
 napi_value TcpReceive(const Arguments& arguments) {
   const int descriptor = static_cast<int>(arguments.Unsigned(0));
   const Bytes into = BytesOf(arguments.env(), arguments.value(1));

@@ -1,4 +1,4 @@
-// The functions of TLS and HTTP/2 that JavaScript calls: one handle for each connection, one for each certificate.
+// The functions of TLS and HTTP/2 for JavaScript: one handle for each connection, one for each certificate.
 #include "tls.h"
 
 #include <memory>
@@ -11,7 +11,7 @@
 namespace millrace {
 namespace {
 
-// A longer text would not fit the field of its length.
+// Limit of a text, whose length has a field of 16 bits.
 constexpr size_t kMostText = 64 * 1024;
 // Flags in the results of `TlsReceive` and `Http2Flush`, beside the number of bytes.
 constexpr uint32_t kShaken = 1;
@@ -23,10 +23,10 @@ constexpr uint32_t kHasEvents = 32;
 constexpr uint32_t kOver = 64;
 constexpr uint32_t kFlags = 128;
 
-// A connection. `http2` is there once the client has chosen it.
+// A connection; `http2` exists once the client has chosen it.
 struct Secure {
   Secure(SSL_CTX* context, int descriptor, const Http2Limits& most) : tls(context, descriptor), limits(most) {}
-  // Begins HTTP/2 where the client wants it and hands are shaken; false: there is no memory for it.
+  // Begins HTTP/2 if the client has chosen it and the handshake is over; false: there is no memory for it.
   bool Choose() {
     if (http2 == nullptr && tls.state() == TlsSession::State::kOpen && tls.speaks_http2()) http2 = std::make_unique<Http2Session>(&tls, limits);
     return http2 == nullptr || http2->ready();
@@ -37,7 +37,7 @@ struct Secure {
   std::unique_ptr<Http2Session> http2;
 };
 
-// The object that JavaScript holds. `tlsClose` empties it, even if something still points to it.
+// The object that JavaScript holds. `tlsClose` empties it, although JavaScript may still hold it.
 struct SecureHandle {
   napi_env env;
   std::unique_ptr<Secure> secure;
@@ -79,7 +79,7 @@ napi_value Told(napi_env env, const Secure& secure, size_t bytes) {
   return MakeNumber(env, static_cast<double>(bytes * kFlags + FlagsOf(secure)));
 }
 
-// Asks JavaScript for the context of a server name; it must not throw, and if it does there is none.
+// Asks JavaScript for the context of a server name; an exception there counts as no context.
 SSL_CTX* Ask(napi_env env, napi_value choose, const char* name) {
   napi_value receiver = nullptr;
   napi_value context = nullptr;
@@ -110,7 +110,7 @@ napi_value MakeLatinText(napi_env env, const std::string& text) {
   return value;
 }
 
-// tlsContext(certificate, key, ciphers, suites, groups, oldest, http2) → handle; throws when something of it cannot be used
+// tlsContext(certificate, key, ciphers, suites, groups, oldest, http2) → handle; throws when an argument is unusable
 napi_value TlsMakeContext(const Arguments& arguments) {
   napi_env env = arguments.env();
   TlsContextOptions options;
@@ -159,8 +159,8 @@ napi_value TlsClose(const Arguments& arguments) {
   return nullptr;
 }
 
-// tlsReceive(connection, bytes, into, choose) → flags, and above them the number of bytes in `into`, which has room for all of `bytes` and
-// a record; with HTTP/2 these are events instead. `choose` returns the context for a server name
+// tlsReceive(connection, bytes, into, choose) → flags, and above them the number of bytes in `into`, which must have room for `bytes` and a
+// record; with HTTP/2 there are events instead. `choose` returns the context for a server name
 napi_value TlsReceive(const Arguments& arguments) {
   napi_env env = arguments.env();
   Secure* secure = OpenOf(arguments);
@@ -178,7 +178,7 @@ napi_value TlsReceive(const Arguments& arguments) {
     if (secure->http2 == nullptr) total += got;
     else if (sound) sound = secure->http2->Receive(into.data, got);
   }
-  // The end of the handshake may come without a request.
+  // The handshake may end without a request.
   sound = secure->Choose() && sound;
   if (secure->http2 != nullptr && secure->http2->ready()) secure->http2->Flush();
   else secure->tls.Flush();
@@ -187,8 +187,8 @@ napi_value TlsReceive(const Arguments& arguments) {
   return MakeNumber(env, static_cast<double>(FlagsOf(*secure) | kFailed));
 }
 
-// tlsSend(connection, head, chunks, skip) → flags, and above them the number of bytes of `head` (Latin-1) and `chunks` that are sent or
-// kept in the rest; the first `skip` bytes are left out
+// tlsSend(connection, head, chunks, skip) → flags, and above them the number of bytes of `head` (Latin-1) and `chunks` that were sent or
+// are kept in the rest; the first `skip` bytes are left out
 napi_value TlsSend(const Arguments& arguments) {
   napi_env env = arguments.env();
   TlsSession& tls = OpenOf(arguments)->tls;
@@ -199,7 +199,7 @@ napi_value TlsSend(const Arguments& arguments) {
   head = LatinText(arguments, 1);
   auto skip = static_cast<size_t>(arguments.Number(3));
   size_t done = skip;
-  // In pieces, so that at most one piece is encrypted beyond what the system takes.
+  // Written in pieces, so that at most one piece more is encrypted than the system takes.
   const auto write = [&](const uint8_t* data, size_t length) {
     const size_t left_out = std::min(skip, length);
     skip -= left_out;
@@ -240,10 +240,10 @@ napi_value TlsRestSent(const Arguments& arguments) {
   return nullptr;
 }
 
-// tlsError(connection) → why it failed
+// tlsError(connection) → reason of the failure
 napi_value TlsError(const Arguments& arguments) { return MakeText(arguments.env(), OpenOf(arguments)->tls.error()); }
 
-// http2Respond(connection, stream, status, block, chunks or null) → whether the stream was there to be answered. Sent with `http2Flush`
+// http2Respond(connection, stream, status, block, chunks or null) → false if the stream is gone or has a response. Sent with `http2Flush`
 napi_value Http2Respond(const Arguments& arguments) {
   napi_env env = arguments.env();
   Http2Session* http2 = Http2Of(arguments);

@@ -13,9 +13,9 @@
 namespace millrace {
 namespace {
 
-// The most that a record holds (RFC 8446 section 5.1).
+// Maximum content of a record (RFC 8446 section 5.1).
 constexpr size_t kRecord = 16 * 1024;
-// Encrypted bytes that are collected for one call of the system.
+// Encrypted bytes collected for one system call.
 constexpr size_t kBatch = 8 * kRecord;
 constexpr unsigned char kSessionContext[] = "millrace";
 
@@ -54,7 +54,7 @@ bool UseCertificate(SSL_CTX* context, const TlsContextOptions& options) {
     if (!ok) X509_free(link);
   }
   if (!ok) return false;
-  // The text has ended, which OpenSSL tells as an error.
+  // OpenSSL reports the end of the text as an error.
   ERR_clear_error();
   const BioPointer keys = Memory(options.key);
   EVP_PKEY* key = PEM_read_bio_PrivateKey(keys.get(), nullptr, NoPassphrase, nullptr);
@@ -78,11 +78,11 @@ TlsContext MakeTlsContext(const TlsContextOptions& options, std::string* error) 
     *error = LastError("the certificate or its key cannot be used");
     return nullptr;
   }
-  // Sessions are resumed by tickets alone: clients keep them, we keep nothing.
+  // Sessions are resumed by tickets only: clients keep them, the server keeps nothing.
   SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_OFF);
   SSL_CTX_set_options(context.get(), SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
                                          SSL_OP_SINGLE_ECDH_USE | SSL_OP_IGNORE_UNEXPECTED_EOF);
-  // A viewer who waits holds no buffers.
+  // An idle viewer holds no buffers.
   SSL_CTX_set_mode(context.get(), SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   SSL_CTX_set_tlsext_servername_callback(context.get(), TlsSession::ChooseContext);
   static char with_http2 = 1;
@@ -223,7 +223,7 @@ void TlsSession::EncryptStaged() {
 }
 
 void TlsSession::Encrypt(const uint8_t* data, size_t length) {
-  // After a failure there is nothing to send to.
+  // After a failure nothing can be sent.
   if (state_ == State::kFailed || state_ == State::kHandshake || descriptor_ < 0 || length == 0) return;
   ERR_clear_error();
   size_t written = 0;
@@ -239,7 +239,7 @@ void TlsSession::SendOut() {
     if (result > 0) sent += static_cast<size_t>(result);
     else if (errno != EINTR) break;
   }
-  // Errors are for Node.js to find: the bytes are offered to it next.
+  // Node.js finds errors itself, because it gets the bytes next.
   if (sent < out.size() && descriptor_ >= 0) {
     rest_.append(reinterpret_cast<const char*>(out.data()) + sent, out.size() - sent);
     blocked_ = true;

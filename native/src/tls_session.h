@@ -1,5 +1,5 @@
-// TLS of one connection, server side: OpenSSL between bytes that JavaScript has read from a socket and the socket's descriptor, which is
-// written to directly. JavaScript sends the bytes that the system does not take at once; until it has done so, nothing else is sent.
+// TLS of one connection, server side: OpenSSL between bytes that JavaScript has read from a socket, and the socket's descriptor, which it
+// writes to directly. JavaScript sends the bytes that the system does not take at once; until then nothing else is sent.
 #pragma once
 
 #include <openssl/ssl.h>
@@ -18,10 +18,10 @@ struct TlsContextFree {
 using TlsContext = std::unique_ptr<SSL_CTX, TlsContextFree>;
 
 struct TlsContextOptions {
-  // PEM: leaf first, chain behind it; empty: none.
+  // PEM: leaf first, then the chain; empty: none.
   std::string certificate;
   std::string key;
-  // OpenSSL's lists: up to TLS 1.2, and of TLS 1.3.
+  // OpenSSL's cipher lists: up to TLS 1.2, and for TLS 1.3.
   std::string ciphers;
   std::string suites;
   std::string groups;
@@ -29,7 +29,7 @@ struct TlsContextOptions {
   bool http2 = false;
 };
 
-// Null with `error` set when something of it cannot be used.
+// Null with `error` set when an option is unusable.
 TlsContext MakeTlsContext(const TlsContextOptions& options, std::string* error);
 
 class TlsSession {
@@ -38,7 +38,7 @@ class TlsSession {
   using Choose = std::function<SSL_CTX*(const char* name)>;
   enum class State { kHandshake, kOpen, kEnded, kFailed };
 
-  // Takes part of `context`. The descriptor is the caller's, who says `Detach` before it closes it.
+  // Holds its own reference to `context`. The descriptor belongs to the caller, who calls `Detach` before closing it.
   TlsSession(SSL_CTX* context, int descriptor);
   ~TlsSession();
   TlsSession(const TlsSession&) = delete;
@@ -46,21 +46,21 @@ class TlsSession {
 
   // Adds received bytes; they stay in place until `Read` has returned 0, and are invalid afterwards. Only `Read` calls `choose`.
   void Push(const uint8_t* data, size_t length, const Choose* choose);
-  // Continues the handshake, then decrypts. Returns the number of bytes, 0 if there is nothing to read.
+  // Continues the handshake, then decrypts. Returns the number of bytes; 0 when there is nothing to read.
   size_t Read(uint8_t* into, size_t length);
-  // Encrypts; less than a full record waits for the next call, or for `Flush`.
+  // Encrypts; a part of a record waits for the next call, or for `Flush`.
   void Write(const uint8_t* data, size_t length);
-  // Sends the encrypted bytes, as far as the system takes them.
+  // Sends encrypted bytes, as many as the system takes.
   void Flush();
-  // Says that nothing more is sent.
+  // Sends the closing alert.
   void Shut();
 
-  // Do not encrypt now: the system takes nothing, and JavaScript has the rest.
+  // True while the system takes nothing and JavaScript has the rest: nothing may be encrypted.
   bool blocked() const { return blocked_; }
   // JavaScript has sent its rest.
   void Unblock() { blocked_ = false; }
   void Detach() { descriptor_ = -1; }
-  // The bytes that the system has not taken. Empty afterwards.
+  // The bytes that the system did not take; empty afterwards.
   std::string TakeRest();
   bool has_rest() const { return !rest_.empty(); }
 

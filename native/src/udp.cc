@@ -10,23 +10,23 @@
 namespace millrace {
 namespace {
 
-// Taken before anything else of the event loop has its turn: a thousand datagrams.
+// Batches read in a row before the event loop continues: a thousand datagrams.
 constexpr int kBatches = 16;
 constexpr size_t kWords = sizeof(Datagram) / sizeof(uint32_t);
 
-// Events of the callback, with two numbers each.
+// Events of the callback; each has two numbers.
 enum class UdpEvent : uint32_t {
-  // Number of datagrams and of bytes: the shared words describe the datagrams, and udpTake returns their bytes.
+  // Numbers of datagrams and of bytes: the shared words describe the datagrams, and udpTake returns their bytes.
   kReceived = 0,
   // The socket has room for sending again.
   kWritable = 1,
-  // The number of an error; udpErrorText has its words.
+  // An errno; udpErrorText has its text.
   kFailed = 2,
-  // The time asked for has come.
+  // The requested time has passed.
   kAlarm = 3,
 };
 
-// A socket with its way into JavaScript. It lives until JavaScript has forgotten it and the event loop has let it go.
+// A socket with its callback into JavaScript. Lives until JavaScript has dropped it and the event loop has closed its handles.
 struct UdpPort {
   napi_env env = nullptr;
   napi_ref callback = nullptr;
@@ -36,7 +36,7 @@ struct UdpPort {
   napi_async_cleanup_hook_handle hook = nullptr;
   uv_poll_t poll = {};
   uv_timer_t timer = {};
-  // Of `poll` and `timer`, those the event loop has not let go.
+  // Handles (`poll`, `timer`) that the event loop has not closed.
   int held = 2;
   int taken = 0;
   // The events that `poll` waits for.
@@ -55,7 +55,7 @@ void OnGone(uv_handle_t* handle) {
   if (port->forgotten) delete port;
 }
 
-// Gives the port back at once; the rest follows when the event loop comes round. Idempotent.
+// Closes the port at once; the memory follows when the event loop has closed the handles. Idempotent.
 void ClosePort(UdpPort* port) {
   if (port->closing) return;
   port->closing = true;
@@ -88,7 +88,7 @@ void Tell(UdpPort* port, UdpEvent event, double first = 0, double second = 0) {
   napi_get_global(env, &receiver);
   napi_value arguments[] = {MakeNumber(env, static_cast<double>(event)), MakeNumber(env, first), MakeNumber(env, second)};
   if (napi_make_callback(env, port->context, receiver, callback, 3, arguments, nullptr) == napi_pending_exception) {
-    // The callback is ours and must not throw; if it does, it is the process's business.
+    // The callback is ours and must not throw; an exception counts as uncaught.
     napi_value error = nullptr;
     napi_get_and_clear_last_exception(env, &error);
     napi_fatal_exception(env, error);
@@ -118,7 +118,7 @@ void OnPoll(uv_poll_t* poll, int status, int events) {
   napi_handle_scope scope = nullptr;
   napi_open_handle_scope(port->env, &scope);
   if (status < 0) {
-    // The event loop has stopped looking, for room as well; reading the error clears it.
+    // The event loop has stopped polling, for room as well; reading the error clears it.
     int error = 0;
     socklen_t length = sizeof error;
     getsockopt(port->socket.descriptor(), SOL_SOCKET, SO_ERROR, &error, &length);
@@ -198,7 +198,7 @@ napi_value UdpClose(const Arguments& arguments) {
   return nullptr;
 }
 
-// udpSend(socket, bytes, words, from, count) → the first datagram that found no room, else count
+// udpSend(socket, bytes, words, from, count) → index of the first datagram that found no room, otherwise count
 napi_value UdpSend(const Arguments& arguments) {
   UdpPort* port = OpenPort(arguments);
   const Bytes bytes = arguments.Buffer(1);
@@ -214,7 +214,7 @@ napi_value UdpSend(const Arguments& arguments) {
   return MakeNumber(arguments.env(), static_cast<double>(port->socket.Send(bytes.data, datagrams, from, count)));
 }
 
-// udpTake(socket, into, at): the bytes of the last datagrams; once, during their report
+// udpTake(socket, into, at): writes the bytes of the reported datagrams; only once, during their report
 napi_value UdpTake(const Arguments& arguments) {
   UdpPort* port = OpenPort(arguments);
   const Bytes into = arguments.Buffer(1);
@@ -239,13 +239,13 @@ napi_value UdpErrorText(const Arguments& arguments) {
   return MakeText(arguments.env(), std::string(uv_err_name(error)) + ": " + uv_strerror(error));
 }
 
-// udpAwaitRoom(socket): tells once when there is room for sending
+// udpAwaitRoom(socket): reports once when there is room for sending
 napi_value UdpAwaitRoom(const Arguments& arguments) {
   Await(OpenPort(arguments), UV_READABLE | UV_WRITABLE);
   return nullptr;
 }
 
-// udpParse(socket, address, words of one datagram) → whether the text is an address the socket can reach
+// udpParse(socket, address, words of one datagram) → whether the text is an address that the socket can reach
 napi_value UdpParse(const Arguments& arguments) {
   size_t length = 0;
   uint32_t* words = arguments.WordsInPlace(2, &length);
@@ -256,7 +256,7 @@ napi_value UdpParse(const Arguments& arguments) {
   return truth;
 }
 
-// udpText(socket, n) → the address that the n-th datagram received last came from
+// udpText(socket, n) → source address of the n-th datagram of the last batch
 napi_value UdpText(const Arguments& arguments) {
   UdpPort* port = OpenPort(arguments);
   const size_t n = arguments.Unsigned(1);

@@ -1,4 +1,4 @@
-// UDP sockets on the event loop, as JavaScript sees them: `src/native/udp/native-udp-socket.ts` gives them types.
+// UDP sockets on the event loop for JavaScript; `src/native/udp/native-udp-socket.ts` has their types.
 #pragma once
 
 #include "napi_values.h"

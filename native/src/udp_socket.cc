@@ -14,7 +14,7 @@
 namespace millrace {
 namespace {
 
-// Compares the addresses without the ports.
+// Compares addresses without ports.
 bool IsSameHost(const Datagram& one, const Datagram& other) {
   return one.scope == other.scope && memcmp(one.address, other.address, sizeof one.address) == 0;
 }
@@ -92,10 +92,10 @@ size_t UdpSocket::Send(const uint8_t* bytes, const Datagram* datagrams, size_t f
       for (; segmented && next + segments < count && segments < kSegments; segments += 1) {
         const Datagram& before = datagrams[next + segments - 1];
         const Datagram& after = datagrams[next + segments];
-        // All but the last have the same length.
+        // All segments but the last must have the same length.
         if (before.length != first.length || after.length > first.length || after.length == 0) break;
         if (after.offset != before.offset + before.length || length + after.length > kSegmentedBytes) break;
-        // Port, scope and address.
+        // Compares port, scope and address.
         if (memcmp(&after.port, &first.port, sizeof(Datagram) - offsetof(Datagram, port)) != 0) break;
         length += after.length;
       }
@@ -129,7 +129,7 @@ size_t UdpSocket::Send(const uint8_t* bytes, const Datagram* datagrams, size_t f
       counters_.send_calls += counts_[0];
       counters_.send_errors += failed;
       counters_.datagrams_sent += counts_[0] - failed;
-      // It was the segments, then, and the next block need not find out again.
+      // All datagrams passed one by one, so segmentation was the problem: later blocks to this host avoid it.
       if (failed == 0) {
         whole_[whole_count_ % kMostWhole] = datagrams[from];
         whole_count_ += 1;

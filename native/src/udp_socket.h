@@ -1,5 +1,5 @@
-// A UDP socket that receives and sends datagrams in batches: recvmmsg, sendmmsg and segmentation offload. Without threads: the owner polls
-// the descriptor and calls.
+// A UDP socket that receives and sends datagrams in batches: recvmmsg, sendmmsg and segmentation offload. Has no thread: the owner polls
+// the descriptor and calls it.
 #pragma once
 
 #include <netinet/in.h>
@@ -22,7 +22,7 @@ struct Datagram {
   uint32_t port;
   // Interface of a link-local address.
   uint32_t scope;
-  // As on the wire; IPv4 has the first word only.
+  // As on the wire; an IPv4 address uses only the first word.
   uint32_t address[4];
 };
 static_assert(sizeof(Datagram) == 32);
@@ -38,9 +38,9 @@ struct UdpCounters {
 
 class UdpSocket {
  public:
-  // Datagrams taken or given with one call.
+  // Maximum of datagrams in one call.
   static constexpr size_t kMost = 64;
-  // Longer datagrams are cut off.
+  // Longer datagrams are truncated.
   static constexpr size_t kLongest = 2048;
 
   UdpSocket() = default;
@@ -48,27 +48,27 @@ class UdpSocket {
   UdpSocket& operator=(const UdpSocket&) = delete;
   ~UdpSocket() { Close(); }
 
-  // False with `error`, an errno, set; `buffer` bytes are asked of the system for each direction.
+  // False with `error` set to an errno; `buffer` bytes are requested from the system for each direction.
   bool Open(const std::string& host, uint16_t port, int buffer, int* error);
   void Close();
   int descriptor() const { return descriptor_; }
   uint16_t port() const { return port_; }
   const UdpCounters& counters() const { return counters_; }
 
-  // Takes the waiting datagrams, at most kMost; their bytes stay in `received` until the next call. Negative: an errno.
+  // Receives waiting datagrams, at most kMost; their bytes stay in `received` until the next call. Negative: an errno.
   int Receive(Datagram* datagrams);
   const uint8_t* received(size_t n) const { return arena_.data() + n * kLongest; }
 
   // Sends datagrams `from` to `count`, whose bytes lie in `bytes`. Returns the index of the first datagram that did not fit into the
-  // socket, else `count`; datagrams with permanent errors are counted and skipped.
+  // socket, otherwise `count`; datagrams with permanent errors are counted and skipped.
   size_t Send(const uint8_t* bytes, const Datagram* datagrams, size_t from, size_t count);
 
-  // The address in words, for a socket of this family; false when the text is none.
+  // Writes an address in words, for a socket of this family; false when the text is not an address.
   bool Parse(const std::string& text, Datagram* into) const;
   std::string Text(const Datagram& datagram) const;
 
  private:
-  // Hosts kept in mind that cannot be sent segments.
+  // Limit of remembered hosts that cannot be sent segments.
   static constexpr size_t kMostWhole = 64;
 
   bool TakesSegments(const Datagram& to) const;
@@ -79,7 +79,7 @@ class UdpSocket {
   int family_ = AF_INET;
   uint16_t port_ = 0;
   bool segmented_ = true;
-  // Hosts whose path takes datagrams one by one only; the oldest makes room.
+  // Hosts that must be sent single datagrams; the oldest entry is replaced first.
   std::array<Datagram, kMostWhole> whole_ = {};
   size_t whole_count_ = 0;
   UdpCounters counters_;

@@ -17,17 +17,17 @@ namespace millrace {
 
 // One frame, packetised: shared by all threads and by the retransmission history, never changed.
 struct Frame {
-  // Grows from frame to frame over all sources, in the order of the pushes.
+  // Order of the pushes over all sources.
   uint64_t order = 0;
   uint64_t first_sequence = 0;
-  // The same where parities are counted too.
+  // First sequence number for viewers whose numbers count parities, too.
   uint64_t first_protected = 0;
   uint32_t timestamp = 0;
   bool keyframe = false;
   // The last packet carries the marker bit (video).
   bool marker = false;
   std::vector<uint8_t> payloads;
-  // Where packet n begins; one more than there are packets.
+  // Offset of each packet in the payloads; one more entry than packets.
   std::vector<uint32_t> offsets;
   // Sent after the packets, to viewers with error correction.
   std::vector<Parity> parities;
@@ -45,16 +45,16 @@ struct ViewerCounters {
   std::atomic<uint64_t> nacked{0};
   std::atomic<uint64_t> resent{0};
   std::atomic<uint64_t> send_errors{0};
-  // Of received packets: forged, replayed, malformed.
+  // Received packets that were forged, replayed or malformed.
   std::atomic<uint64_t> refused{0};
   std::atomic<uint64_t> received{0};
-  // Bytes that came over TCP and wait for the receiver; written by two.
+  // Bytes that came over TCP and wait for the receiver; written by two threads.
   std::atomic<size_t> injected{0};
 };
 
 struct SourceQueue;
 
-// Maximum of packets retransmitted at once: a large keyframe, or a fifth of a second of a large stream.
+// Maximum of retransmissions in a burst: a large keyframe, or a fifth of a second of a large stream.
 constexpr double kResendBurst = 150;
 
 // One RTP stream to one viewer.
@@ -62,19 +62,19 @@ struct Slot {
   uint32_t ssrc = 0;
   uint32_t rtx_ssrc = 0;
   uint8_t payload_type = 0;
-  // 0: the viewer takes no retransmissions.
+  // 0: the viewer does not accept retransmissions.
   uint8_t rtx_payload_type = 0;
-  // Payload types of the wrapping (RED, RFC 2198) and of the parities inside it (ULPFEC); 0: none.
+  // Payload types of RED (RFC 2198) and of the parities in it (ULPFEC); 0: none.
   uint8_t red_payload_type = 0;
   uint8_t fec_payload_type = 0;
-  // Header extension (RFC 8285, one-byte form) with its 4-byte head; empty when none.
+  // Header extension (RFC 8285, one-byte form) with its 4-byte header; empty: none.
   std::vector<uint8_t> extension;
-  // Places inside `extension` that change with every packet; 0 when absent.
+  // Offsets in `extension` that change with every packet; 0: absent.
   size_t send_time_at = 0;
   size_t transport_sequence_at = 0;
 
   SourceQueue* source = nullptr;
-  // Takes over with its next keyframe.
+  // The source that takes over with its next keyframe.
   SourceQueue* next = nullptr;
   // Index of the next packet: roll-over counter and sequence number in one (RFC 3711 section 3.3.1).
   uint64_t next_index = 0;
@@ -95,8 +95,8 @@ struct Slot {
   uint32_t sent_packets = 0;
   uint32_t sent_octets = 0;
   uint32_t last_timestamp = 0;
-  // The first frame of a new source, if the old source had already sent this moment: its timestamp is moved a little later, because players
-  // take packets with one timestamp for one frame.
+  // The first frame of a new source, if the old source has sent a frame with the same timestamp: its timestamp is increased, because
+  // players merge packets of equal timestamps into one frame.
   uint64_t moved_sequence = UINT64_MAX;
   uint32_t moved_from = 0;
   uint32_t moved_to = 0;
@@ -104,33 +104,33 @@ struct Slot {
 
 struct Viewer {
   uint32_t id = 0;
-  // -1: over TCP, by way of JavaScript.
+  // -1: over TCP, through JavaScript.
   int socket = -1;
   bool reachable = false;
   Address address;
-  // The way there does not take segmented sends: its path is narrower than a segment, or its device cannot cut.
+  // The path does not take segmented messages: it is narrower than a segment, or its device cannot split them.
   bool whole_datagrams = false;
   SrtpCipher rtp;
   SrtpCipher rtcp;
   bool keyed = false;
   uint32_t rtcp_index = 0;
   uint16_t transport_sequence = 0;
-  // Null when no packet carries a transport-wide sequence number.
+  // Null when the packets carry no transport-wide sequence numbers.
   std::shared_ptr<SendLog> log;
   std::vector<std::unique_ptr<Slot>> slots;
   std::string cname;
   int64_t next_report = 0;
-  // Packets that may be sent again now.
+  // Number of retransmissions that are allowed now.
   double resend_budget = kResendBurst;
   std::string tcp;
   std::shared_ptr<ViewerCounters> counters;
 };
 
-// A source inside one sender thread: frames that wait to be sent, history, and who gets them.
+// A source in one sender thread: waiting frames, history, and the slots that get them.
 struct SourceQueue {
   uint32_t id = 0;
   uint32_t clock_rate = 0;
-  // Its frames have parities.
+  // The frames have parities.
   bool fec = false;
   // Wall clock at RTP timestamp 0, ms since the Unix epoch.
   double epoch = 0;
@@ -149,7 +149,7 @@ struct SourceQueue {
     uint32_t packet = 0;
   };
   std::vector<Kept> history;
-  // By numbers that count parities too; empty where there are none.
+  // By sequence numbers that count parities; empty without parities.
   std::vector<Kept> protected_history;
 };
 
