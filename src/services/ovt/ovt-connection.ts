@@ -47,7 +47,7 @@ export interface OvtConnectionOptions {
   /** Searches a missing stream: null if a search is pointless, else resolves when the result is known. Never rejects. */
   readonly fetch: (url: OvtUrl, via: readonly string[]) => Promise<unknown> | null;
   /** Why the servers `askers` may not have a stream; null: they may. */
-  readonly circleOf: (url: OvtUrl, askers: readonly string[]) => string | null;
+  readonly loopOf: (url: OvtUrl, askers: readonly string[]) => string | null;
   /** The answer to a command for a missing stream. */
   readonly absence: (url: OvtUrl, command: string) => string;
   /** Maximum time for a stream to start before the edge is asked to retry, ms. */
@@ -198,7 +198,7 @@ export class OvtConnection implements OvtLink {
     if (this.#refuseUnproven(request)) return;
     const { command, target, path = [] } = request;
     const url = parseOvtUrl(target);
-    if (url !== null && command !== OvtCommand.STOP && this.#refuseCircle(request, this.#options.circleOf(url, path))) return;
+    if (url !== null && command !== OvtCommand.STOP && this.#refuseLoop(request, this.#options.loopOf(url, path))) return;
     let stream = url === null ? null : this.#options.find(url);
     if (url !== null && stream === null && command === OvtCommand.DESCRIBE) {
       await this.#options.fetch(url, path);
@@ -218,7 +218,7 @@ export class OvtConnection implements OvtLink {
     if (!stream.started) await this.#started(stream);
     if (this.#closed) return;
     if (!stream.started) this.#respond(request, OvtStatus.NOT_STARTED, `The stream has not started (${request.target})`);
-    else if (this.#refuseCircle(request, stream.circleOf(request.path ?? []))) return;
+    else if (this.#refuseLoop(request, stream.loopOf(request.path ?? []))) return;
     else if (request.command === OvtCommand.PLAY) this.#play(request, stream);
     else this.#respond(request, OvtStatus.OK, 'ok', describeContents(stream.description(request.codecs ?? [])));
   }
@@ -240,7 +240,7 @@ export class OvtConnection implements OvtLink {
     return true;
   }
 
-  #refuseCircle(request: OvtRequest, why: string | null): boolean {
+  #refuseLoop(request: OvtRequest, why: string | null): boolean {
     if (why === null) return false;
     this.#logger.warn({ target: request.target }, `an OVT edge was refused: ${why}`);
     this.#respond(request, OvtStatus.NOT_FOUND, why);

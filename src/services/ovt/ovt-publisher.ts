@@ -18,7 +18,7 @@ import type { TimeoutScale } from '../../util/timeout-scale.ts';
 import { OvtCommand } from '../../wire/ovt/message.ts';
 import { OvtConnection } from './ovt-connection.ts';
 import { type EdgeDirectory, type EdgesSeen, OvtStream } from './ovt-stream.ts';
-import { CIRCLE, RelayPaths } from './relay-paths.ts';
+import { LOOP_REFUSAL, RelayPaths } from './relay-paths.ts';
 
 /** Default limit of edges on one port. */
 export const MAX_EDGES = 1000;
@@ -227,7 +227,7 @@ export class OvtPublisher implements Publisher {
         const client = plainAddress(socket.remoteAddress ?? '');
         return vhost === null ? null : (this.#finder?.find({ vhost, app, stream, query: '', client, via }) ?? null);
       },
-      circleOf: ({ host, app, stream }, askers) => this.#paths.circleOf({ vhost: virtualHostFor(host) ?? '', app, stream }, askers),
+      loopOf: ({ host, app, stream }, askers) => this.#paths.loopOf({ vhost: virtualHostFor(host) ?? '', app, stream }, askers),
       absence: ({ host, app, stream }, command) => {
         const vhost = virtualHostFor(host);
         if (vhost !== null && command === OvtCommand.DESCRIBE && this.#finder?.isUnknown?.({ vhost, app, stream }) === true) {
@@ -235,7 +235,7 @@ export class OvtPublisher implements Publisher {
         }
         // In the words of the reference, which edges log.
         const name = `#${vhost ?? host}#${app}`;
-        if (vhost !== null && this.#paths.takeCircle({ vhost, app, stream })) return `${CIRCLE} (${name}/${stream})`;
+        if (vhost !== null && this.#paths.takeLoop({ vhost, app, stream })) return `${LOOP_REFUSAL} (${name}/${stream})`;
         const isThere = command !== OvtCommand.PLAY || (vhost !== null && hasApplication(vhost, app));
         return isThere ? `There is no such stream (${name}/${stream})` : `There is no such app (${name})`;
       },

@@ -15,7 +15,7 @@ import { OvtReader } from '../../wire/ovt/reader.ts';
 import { UNCOMMON_CODEC_IDS } from '../../wire/ovt/wire-numbers.ts';
 import { MediaFeed } from './media-feed.ts';
 import { proofOf } from './ovt-key.ts';
-import { CIRCLE, type RelayPaths } from './relay-paths.ts';
+import { LOOP_REFUSAL, type RelayPaths } from './relay-paths.ts';
 import { relayedSource } from './source-tracks.ts';
 
 const CONNECT_TIMEOUT_MS = 1500;
@@ -108,7 +108,7 @@ export class OvtPullSession implements PullSession {
     const { contents } = await this.#request(OvtCommand.DESCRIBE);
     const { stream } = this.#target;
     const description = parseContents(contents);
-    this.#refuseCircle(this.#context.paths.circleIn(description.path, stream));
+    this.#refuseLoop(this.#context.paths.loopIn(description.path, stream));
     if (stream !== undefined) this.#forgetPath = this.#context.paths.pulledThrough(stream, description.path);
     const { tracks, playlists, left } = relayedSource(description);
     if (left.length > 0) this.#target.logger.warn({ unsupported: left }, `tracks left out: ${left.join(', ')}; ${TAKEN}`);
@@ -121,10 +121,10 @@ export class OvtPullSession implements PullSession {
   }
 
   /** Throws if the stream would go in a circle. */
-  #refuseCircle(why: string | null): void {
+  #refuseLoop(why: string | null): void {
     if (why === null) return;
     const { stream } = this.#target;
-    if (stream !== undefined) this.#context.paths.noteCircle(stream);
+    if (stream !== undefined) this.#context.paths.noteLoop(stream);
     throw new Error(why);
   }
 
@@ -138,7 +138,7 @@ export class OvtPullSession implements PullSession {
       this.#challenge = challenge;
       response = await this.#ask(command);
     }
-    if (response.message.startsWith(CIRCLE)) this.#refuseCircle(response.message);
+    if (response.message.startsWith(LOOP_REFUSAL)) this.#refuseLoop(response.message);
     if (response.code !== OvtStatus.OK) throw new Error(`${command} was answered with ${response.code} ${response.message}`);
     return response;
   }

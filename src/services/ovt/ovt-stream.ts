@@ -100,9 +100,9 @@ export class OvtStream implements PublisherStream {
   }
 
   /** Why the servers `askers` may not have it; null: they may. */
-  circleOf(askers: readonly string[]): string | null {
+  loopOf(askers: readonly string[]): string | null {
     const { vhost, app, sourceName } = this.#options.stream;
-    return this.#options.paths.circleOf({ vhost, app, stream: sourceName }, askers);
+    return this.#options.paths.loopOf({ vhost, app, stream: sourceName }, askers);
   }
 
   /** Calls back once, when the stream has started or ended. Returns a function that cancels the call. */

@@ -13,7 +13,7 @@ import { RelayPaths } from './relay-paths.ts';
 
 const GONE = { code: 'peer-left', detail: 'the test ends' } as const;
 const ADDRESS = { vhost: 'default', app: 'app', stream: 'live' };
-const CIRCLE = /^The stream would go in a circle/;
+const LOOP_REFUSAL = /^The stream would go in a circle/;
 
 class Live extends FakeStream {
   override tracks = [videoTrack({ config: AVCC.high720 })];
@@ -103,7 +103,7 @@ describe('streams between servers', () => {
     const began = performance.now();
     expect(await made[0]?.find()).toBe(false);
     expect(performance.now() - began).toBeLessThan(3000);
-    for (const node of made) expect(node.faults).toEqual([expect.stringMatching(CIRCLE)]);
+    for (const node of made) expect(node.faults).toEqual([expect.stringMatching(LOOP_REFUSAL)]);
     const refusals = made[0]?.logger.lines.filter(({ message }) => message.startsWith('an OVT edge was refused')) ?? [];
     expect(refusals).toHaveLength(1);
     expect(refusals[0]?.message).toContain(`this server asks for it itself, through ${size} servers`);
@@ -122,7 +122,7 @@ describe('streams between servers', () => {
     first?.serve();
     second?.serve();
     await first?.pull();
-    await expect(second?.pull()).rejects.toThrow(CIRCLE);
+    await expect(second?.pull()).rejects.toThrow(LOOP_REFUSAL);
   });
 
   test.each([1, 2])('a stream can be pulled back under another name through %d servers', async (size) => {
@@ -146,11 +146,11 @@ describe('streams between servers', () => {
   test('a path has at most 16 servers, and malformed entries of a path are skipped', () => {
     const paths = new RelayPaths();
     const others = Array.from({ length: 16 }, (_, index) => `node${index}`);
-    expect(paths.circleOf(ADDRESS, others)).toBeNull();
-    expect(paths.circleOf(ADDRESS, [...others, 'one-more'])).toContain('more than 16 servers');
-    expect(paths.circleIn(others, ADDRESS)).toBeNull();
-    expect(paths.circleIn([...others, 'one-more'], ADDRESS)).toContain('more than 16 servers');
-    expect(paths.circleIn(['a', paths.stationOf(ADDRESS)], ADDRESS)).toContain('it comes from this server, through 2 servers');
+    expect(paths.loopOf(ADDRESS, others)).toBeNull();
+    expect(paths.loopOf(ADDRESS, [...others, 'one-more'])).toContain('more than 16 servers');
+    expect(paths.loopIn(others, ADDRESS)).toBeNull();
+    expect(paths.loopIn([...others, 'one-more'], ADDRESS)).toContain('more than 16 servers');
+    expect(paths.loopIn(['a', paths.stationOf(ADDRESS)], ADDRESS)).toContain('it comes from this server, through 2 servers');
     paths.pulledThrough(ADDRESS, others);
     expect(paths.pathOf(ADDRESS)).toEqual([paths.stationOf(ADDRESS), ...others]);
   });

@@ -5,11 +5,11 @@ import { type StreamAddress, streamKey } from '../../core/stream-address.ts';
 /** Limit of servers on a path; a longer path is treated as a loop. */
 const MAX_HOPS = 16;
 /** Remembered circles until the requesting edge is informed. */
-const MAX_CIRCLES = 1000;
+const MAX_LOOPS = 1000;
 /** 128 bits. */
 const STATION_LENGTH = 22;
 /** Start of the refusal for a stream in a circle, in answers between servers. */
-export const CIRCLE = 'The stream would go in a circle';
+export const LOOP_REFUSAL = 'The stream would go in a circle';
 
 /** One per server, shared by its OVT publisher and pull source. Needs no closing. */
 export class RelayPaths {
@@ -18,7 +18,7 @@ export class RelayPaths {
   /** Stations of a pulled stream, the nearest first; by stream. */
   readonly #upstream = new Map<string, readonly string[]>();
   /** Streams that could not be pulled because they would go in a circle. */
-  readonly #circles = new Set<string>();
+  readonly #loops = new Set<string>();
 
   /**
    * The name of `stream` on this server in paths. A server may pull a stream from itself or back from another under a second name, e.g. a
@@ -46,32 +46,33 @@ export class RelayPaths {
   }
 
   /** Why the stations `askers`, the last of which sent the request, may not have `stream`; null: they may. */
-  circleOf(stream: StreamAddress, askers: readonly string[]): string | null {
+  loopOf(stream: StreamAddress, askers: readonly string[]): string | null {
     const asker = askers.at(-1) ?? '';
-    if (askers.includes(this.stationOf(stream))) return `${CIRCLE}: this server asks for it itself, through ${askers.length} servers`;
-    if (askers.length > MAX_HOPS) return `${CIRCLE}: more than ${MAX_HOPS} servers ask each other for it`;
-    if (this.#upstream.get(streamKey(stream))?.includes(asker) === true) return `${CIRCLE}: it comes from the server that asks for it`;
+    if (askers.includes(this.stationOf(stream))) return `${LOOP_REFUSAL}: this server asks for it itself, through ${askers.length} servers`;
+    if (askers.length > MAX_HOPS) return `${LOOP_REFUSAL}: more than ${MAX_HOPS} servers ask each other for it`;
+    if (this.#upstream.get(streamKey(stream))?.includes(asker) === true)
+      return `${LOOP_REFUSAL}: it comes from the server that asks for it`;
     return null;
   }
 
   /** Why a stream with this `path` must not be pulled as `stream`; null: it may. */
-  circleIn(path: readonly string[], stream: StreamAddress | undefined): string | null {
+  loopIn(path: readonly string[], stream: StreamAddress | undefined): string | null {
     if (stream !== undefined && path.includes(this.stationOf(stream)))
-      return `${CIRCLE}: it comes from this server, through ${path.length} servers`;
-    return path.length > MAX_HOPS ? `${CIRCLE}: it has passed more than ${MAX_HOPS} servers` : null;
+      return `${LOOP_REFUSAL}: it comes from this server, through ${path.length} servers`;
+    return path.length > MAX_HOPS ? `${LOOP_REFUSAL}: it has passed more than ${MAX_HOPS} servers` : null;
   }
 
   /** `stream` could not be pulled because of a circle. */
-  noteCircle(stream: StreamAddress): void {
-    this.#circles.add(streamKey(stream));
-    for (const oldest of this.#circles) {
-      if (this.#circles.size <= MAX_CIRCLES) break;
-      this.#circles.delete(oldest);
+  noteLoop(stream: StreamAddress): void {
+    this.#loops.add(streamKey(stream));
+    for (const oldest of this.#loops) {
+      if (this.#loops.size <= MAX_LOOPS) break;
+      this.#loops.delete(oldest);
     }
   }
 
   /** Whether the last attempt to pull `stream` ended in a circle; true only once. */
-  takeCircle(stream: StreamAddress): boolean {
-    return this.#circles.delete(streamKey(stream));
+  takeLoop(stream: StreamAddress): boolean {
+    return this.#loops.delete(streamKey(stream));
   }
 }
