@@ -91,7 +91,7 @@ async function addressesOf(host: string): Promise<readonly string[]> {
   return found.slice(0, MAX_ADDRESSES).map(({ address }) => address);
 }
 
-/** All of them are tried by loopback. */
+/** The address to try for a port that listens on `host`: loopback for a wildcard. */
 function reachable(host: string): string {
   if (host === ALL_IPV4) return '127.0.0.1';
   return host === ALL_IPV6 ? '::1' : host;

@@ -20,7 +20,7 @@ export interface DeliveryPoolOptions {
   readonly sleeps?: boolean;
   /** Views of a thread in the main thread; workers have their own. */
   readonly views: ViewFactories;
-  /** The file workers start with; the default serves with `views.ts`. */
+  /** File that workers start with; by default `delivery-worker.ts`, with the views of `delivery-views.ts`. */
   readonly workerEntry?: URL;
   readonly limits?: DeliveryLimits;
   /** Limits of clients; absent: none. */

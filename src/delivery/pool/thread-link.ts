@@ -24,7 +24,7 @@ export function startWorker(entry: URL, settings: ThreadSettings, owner: ThreadL
   const worker = new Worker(entry, {
     workerData: settings,
     name: `delivery-${settings.incarnation}`,
-    // The compile cache is also needed for its first file.
+    // Set by the environment, because the first file of the worker is compiled before it could enable the cache.
     ...(compiled !== undefined && { env: { ...process.env, NODE_COMPILE_CACHE: dirname(compiled) } }),
   });
   let reason = '';

@@ -32,7 +32,7 @@ export interface AnswerFigures {
   readonly unkept: number;
   /** Requests that waited in the addon for the answer to another. */
   readonly held: number;
-  /** Those that JavaScript held because there were too many. */
+  /** Requests that JavaScript had to hold because too many waited in the addon. */
   readonly crowded: number;
 }
 

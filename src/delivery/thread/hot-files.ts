@@ -38,8 +38,8 @@ export interface HotFigures {
 }
 
 /**
- * A file gets an image at its second request, so a single viewer causes no cost. If there is no room, images without a request since
- * the last sweep are removed; if that is not enough, the file is sent by copying.
+ * A file gets an image at its second request, or at once if several viewers wait for it, so a single viewer causes no cost. If there is no
+ * room, images without a request since the last sweep are removed; if that is not enough, the file is sent by copying.
  */
 export class HotFiles {
   readonly #addon: NativeAddon | null;

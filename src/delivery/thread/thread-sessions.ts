@@ -258,7 +258,7 @@ export class ThreadSessions {
     this.#owners.add(live.owner);
     this.#events.push({ sighting: live.sighting, ended: null, ...(ticket !== undefined && { ticket }) });
     if (this.#live.size > this.#options.limit) {
-      // The iterator never ends: the entries before it are deleted.
+      // `next` returns the oldest session: all entries before it have been deleted.
       const oldest = this.#oldest.next();
       if (!oldest.done) this.#close(oldest.value, 'too many sessions');
     }

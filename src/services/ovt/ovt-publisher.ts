@@ -65,7 +65,7 @@ interface Listener {
 /** Registered in the core, which closes the streams. The server calls `listen` for each address, and `stop`. */
 export class OvtPublisher implements Publisher {
   readonly kind = PublisherKind.OVT;
-  /** Connections refused because the total limit or the limit per address was reached. */
+  /** Connections refused by a limit. */
   refused = 0;
   readonly #logger: Logger;
   readonly #clock: Clock;

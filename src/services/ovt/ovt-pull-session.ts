@@ -120,7 +120,7 @@ export class OvtPullSession implements PullSession {
     this.#playing = true;
   }
 
-  /** Throws if the stream would go in a circle. */
+  /** Throws if the stream would go in a loop. */
   #refuseLoop(why: string | null): void {
     if (why === null) return;
     const { stream } = this.#target;

@@ -1,14 +1,17 @@
-/** Paths of streams between servers, so that no stream goes in a circle. */
+/** Paths of streams between servers, so that no stream goes in a loop. */
 import { createHash, randomUUID } from 'node:crypto';
 import { type StreamAddress, streamKey } from '../../core/stream-address.ts';
 
 /** Limit of servers on a path; a longer path is treated as a loop. */
 const MAX_HOPS = 16;
-/** Remembered circles until the requesting edge is informed. */
+/** Loops that are remembered until the requesting edge has been told. */
 const MAX_LOOPS = 1000;
 /** 128 bits. */
 const STATION_LENGTH = 22;
-/** Start of the refusal for a stream in a circle, in answers between servers. */
+/**
+ * Beginning of the refusal of a stream in a loop, by which servers recognise each other's refusals. Other versions know this text, so it
+ * must stay.
+ */
 export const LOOP_REFUSAL = 'The stream would go in a circle';
 
 /** One per server, shared by its OVT publisher and pull source. Needs no closing. */
@@ -17,12 +20,12 @@ export class RelayPaths {
   readonly id = randomUUID();
   /** Stations of a pulled stream, the nearest first; by stream. */
   readonly #upstream = new Map<string, readonly string[]>();
-  /** Streams that could not be pulled because they would go in a circle. */
+  /** Streams that could not be pulled because they would go in a loop. */
   readonly #loops = new Set<string>();
 
   /**
    * The name of `stream` on this server in paths. A server may pull a stream from itself or back from another under a second name, e.g. a
-   * transcoded one: only the same stream is a circle. Other servers cannot read names from it.
+   * transcoded one: only the same stream is a loop. Other servers cannot read names from it.
    */
   stationOf(stream: StreamAddress): string {
     return createHash('sha256')

@@ -340,7 +340,7 @@ export class RtmpConnection {
     return RESTS[this.#session.urgency];
   }
 
-  /** For how many ms nothing that comes will be needed. */
+  /** Time until received data is needed, ms. */
   #slack(): number {
     try {
       return this.#session.neededAt - this.#clock.now();

@@ -73,7 +73,7 @@ export interface SessionLink {
   onRefused(refusal: SessionRefusal): void;
 }
 
-/** Why a peer is disconnected. */
+/** Why a publisher or viewer was refused. */
 export interface SessionRefusal {
   readonly who: 'publisher' | 'viewer';
   readonly code: string;

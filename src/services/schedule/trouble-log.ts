@@ -29,7 +29,7 @@ export class TroubleLog {
     this.#logger.warn({ ...(name !== '' && { url: name }) }, message);
   }
 
-  /** Its fault is over; logged if there was one. */
+  /** The fault of this name is over; logged if the fault was. */
   over(name: string, message: string): void {
     if (this.#told.delete(name)) this.#logger.info({ ...(name !== '' && { url: name }) }, message);
   }

@@ -327,7 +327,7 @@ export class PlaySession implements PeerListener {
     this.#logger.info({}, 'viewer session opened');
   }
 
-  /** A viewer without picture or audio because of its player does not know why. */
+  /** Logs that the viewer gets no video or no audio because of its player's codecs: the viewer cannot know the reason. */
   #tellLacks({ medias }: Agreement): void {
     for (const kind of ['video', 'audio'] as const) {
       const codecs = [...new Set(this.#renditions.flatMap((rendition) => rendition[kind]?.track.codec ?? []))];

@@ -16,12 +16,12 @@ export class PathProof {
   #nextAt = Number.POSITIVE_INFINITY;
   #provenAt = Number.NEGATIVE_INFINITY;
 
-  /** When it answered last, ms; −∞ when it never did. */
+  /** Time of the last answer, ms; −∞ before the first. */
   get provenAt(): number {
     return this.#provenAt;
   }
 
-  /** True when it has answered, and consent to send to it is not withdrawn. */
+  /** The path has answered, and the consent to send to it has not been withdrawn. */
   get isProven(): boolean {
     return this.#provenAt !== Number.NEGATIVE_INFINITY;
   }
@@ -38,20 +38,20 @@ export class PathProof {
     return now >= this.#nextAt && (this.isProven || this.#sent + bytes <= AMPLIFICATION * this.#received);
   }
 
-  /** A check of ours was sent. `again`: when the next is due if the path has answered before, ms from now. */
+  /** A check of ours was sent. `again`: ms until the next check, if the path has answered before. */
   checked(bytes: number, now: number, again: number): void {
     this.#sent += bytes;
     this.#sentAt = now;
     this.#nextAt = now + (this.isProven ? again : RETRY_MS);
   }
 
-  /** It has answered. The next check waits for one of the peer, or until it is scheduled. */
+  /** The path has answered. The next check follows a check of the peer, or `schedule`. */
   proved(now: number): void {
     this.#provenAt = now;
     this.#nextAt = Number.POSITIVE_INFINITY;
   }
 
-  /** A check is due at `at`, ms, whether the peer makes any or not. */
+  /** A check is due at `at`, ms, even if the peer sends none. */
   schedule(at: number): void {
     this.#nextAt = Math.min(this.#nextAt, at);
   }

@@ -42,11 +42,11 @@ export function hasPixelFormat(frame: RawFrame, name: string): boolean {
   return frame.format === avGetPixFmtFromName(name as Parameters<typeof avGetPixFmtFromName>[0]);
 }
 
-/** Degrees clockwise by which the source wants the frame turned; 0 if it does not say. */
+/** Degrees clockwise by which the source wants the frame turned; 0 without a display matrix. */
 export function rotationOf(frame: RawFrame): number {
   const matrix = frame.getSideData(C.AV_FRAME_DATA_DISPLAYMATRIX);
   if (matrix === null || matrix.length < 36) return 0;
-  // A 3×3 matrix in 16.16 fixed point; its first column holds cosine and sine of a counter-clockwise turn.
+  // A 3×3 matrix of 32-bit numbers, row by row, the first two in 16.16 fixed point: cosine and sine of the clockwise angle.
   const degrees = Math.round((Math.atan2(matrix.readInt32LE(4), matrix.readInt32LE(0)) * 180) / Math.PI);
   return (degrees + 360) % 360;
 }

@@ -299,7 +299,7 @@ export class TsSegmenter {
       duration: Math.max(0, end - segment.start) / 1000,
       discontinuity: segment.discontinuity,
       discontinuities: this.#discontinuities,
-      // A segment that was cut because tracks changed continues in the same slot.
+      // A change of tracks can cut a segment within its slot; the tags of a slot are listed only once.
       tags: this.#listedSlot === segment.slot ? '' : this.#schedule.tagsOf(segment.slot),
       spans: segment.spans,
     });

@@ -39,15 +39,15 @@ interface Slot {
   sentOctets: number;
   lastTimestamp: number;
   /**
-   * The first frame of a new source, if the old source had already sent this moment: its timestamp is moved a little later, because players
-   * take packets with one timestamp for one frame.
+   * The first frame of a new source, if the old source has sent a frame with the same timestamp: its timestamp is increased, because
+   * players merge packets of equal timestamps into one frame.
    */
   moved: { readonly frame: SourceFrame; readonly to: number } | null;
 }
 
 /** How packets leave. */
 export interface ViewerWire {
-  /** To where the viewer is now; nowhere without a place. */
+  /** Sends a packet to the viewer's present address; drops it while the viewer has none. */
   deliver(viewer: ScriptViewer, packet: Buffer): void;
 }
 
