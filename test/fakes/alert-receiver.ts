@@ -1,4 +1,4 @@
-/** A server of alerts that keeps the received ones, and can hang, answer nonsense and refuse. `close` closes it. */
+/** A receiver of alerts that keeps them, and can hang, answer nonsense and refuse. `close` closes it. */
 import { once } from 'node:events';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -18,7 +18,7 @@ export class AlertReceiver {
   readonly secretKey = 'alertsecret';
   readonly heard: HeardAlert[] = [];
   readonly headers: Readonly<Record<string, string | string[] | undefined>>[] = [];
-  /** Bodies whose signature is not theirs. */
+  /** Number of bodies with a wrong signature. */
   wrong = 0;
   answer: (response: ServerResponse, count: number) => void = (response) => response.end('{}');
   readonly #server: Server;
@@ -49,7 +49,7 @@ export class AlertReceiver {
     return this.heard.map(({ messages }) => messages.map(({ code }) => code).join('+'));
   }
 
-  /** Resolves with the first alert that fits, which may be there already; the test's timeout is the deadline. */
+  /** Resolves with the first matching alert, past or future; the test's timeout is the deadline. */
   async told(fits: (alert: HeardAlert) => boolean): Promise<HeardAlert> {
     for (;;) {
       const found = this.heard.find(fits);

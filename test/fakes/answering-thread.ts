@@ -1,4 +1,4 @@
-/** A delivery thread with a stream whose view answers with little, and viewers on plain sockets. */
+/** A delivery thread with a stream whose view has small answers, and viewers on plain sockets. */
 import { connect, type Socket } from 'node:net';
 import { OPEN_ADMISSION } from '../../src/delivery/admission.ts';
 import type { Span } from '../../src/delivery/feed/messages.ts';
@@ -9,7 +9,7 @@ import type { DeliveryLimits, FromThread, ThreadReport, ToThread } from '../../s
 import { systemClock } from '../../src/util/clock.ts';
 import { until } from '../harness/poll.ts';
 
-/** Too large for the buffers of both ends, and the limit of an image. */
+/** Larger than the buffers of both ends; equal to the limit of an image. */
 export const LARGE = 8 * 1024 * 1024;
 const WAIT = { deadlineMs: 10_000, everyMs: 5 };
 const HOSTS: ToThread = { type: 'hosts', hosts: [{ name: 'default', hostNames: ['*'] }] };
@@ -20,13 +20,16 @@ const FILES: Readonly<Record<string, readonly Span[]>> = {
   large: [{ block: 1, offset: 0, length: LARGE }],
 };
 
-/** A text with the viewer's session, and files. An update changes the text. Requests for `later` wait for it; an empty one is a 404. */
+/**
+ * Serves a text with the viewer's session, and files. An update changes the text. Requests for `later` wait for the next text; an empty
+ * text is a 404.
+ */
 class TestView implements DeliveryView {
   /** Requested files. */
   readonly asked: string[] = [];
-  /** How long the requests for `later` had waited before, ms. */
+  /** How long each request for `later` had waited before the view got it, ms. */
   readonly heldFor: number[] = [];
-  /** Sessions of these requests. */
+  /** Sessions of the requests for `later`. */
   readonly heldBy: string[] = [];
   readonly #context: ViewContext;
   readonly #waiting = new Set<() => void>();
@@ -98,7 +101,7 @@ export class PlainViewer {
     });
   }
 
-  /** `lines`: more headers, complete. */
+  /** `lines`: further complete headers. */
   ask(file: string, token: string, lines = ''): void {
     this.socket.write(`GET /app/s/${file}?session=${token} HTTP/1.1\r\nHost: a\r\n${lines}\r\n`);
   }
@@ -170,7 +173,7 @@ export class AnsweringThread {
     return started;
   }
 
-  /** Files requested from JavaScript. */
+  /** Files that were requested from JavaScript. */
   get asked(): readonly string[] {
     return this.#views.flatMap((view) => view.asked);
   }
@@ -198,7 +201,7 @@ export class AnsweringThread {
     this.thread.receive([{ type: 'feed-update', feed: 3, payload }]);
   }
 
-  /** The same hosts as before, which may have other rules. */
+  /** Announces the same hosts again, as after a change of their rules. */
   changeHosts(): void {
     this.thread.receive([HOSTS]);
   }
@@ -219,7 +222,7 @@ export class AnsweringThread {
     return token;
   }
 
-  /** Asks for `file` until JavaScript is not asked any more; the last answer. */
+  /** Requests `file` until the addon answers it without JavaScript; returns that answer. */
   async warm(viewer: PlainViewer, file: string, token: string): Promise<string> {
     for (let times = 0; times < 10; times += 1) {
       const before = this.asked.length;

@@ -1,19 +1,19 @@
-/** A host on which connections wait for ever: its queue is full, so that the kernel drops whoever knocks. */
+/** A host on which connections hang: its queue is full, so the kernel drops new connections. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import net from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Listens, says where, and never takes a connection. */
+/** A program that listens, prints its address, and never accepts a connection. */
 const PROGRAM = `
   const server = require('node:net').createServer();
   server.listen({ host: '127.0.0.1', port: 0, backlog: 1 }, () => {
     require('node:fs').writeSync(1, server.address().port + '\\n');
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
   });`;
-/** More than fit into the queue. */
+/** More connections than fit into the queue. */
 const MAX_FILLERS = 16;
-/** Over loopback a connection that is taken is there long before. */
+/** On loopback an accepted connection is reported within this time. */
 const CONNECT_MS = 300;
 
 export class BlackHole {
@@ -36,7 +36,7 @@ export class BlackHole {
       const socket = net.connect(port, '127.0.0.1').on('error', () => undefined);
       fillers.push(socket);
       await Promise.race([once(socket, 'connect'), delay(CONNECT_MS)]);
-      // A process that stood still hears of the time before it hears of the connection.
+      // After a stall of the process, timers run before the connection is reported.
       await new Promise((resolve) => setImmediate(resolve));
       isFull = socket.connecting;
       if (fillers.length > MAX_FILLERS) throw new Error('the queue of connections has no end');

@@ -1,4 +1,4 @@
-/** A delivery pool with shelf views, short limits, and whatever tests ask of it. */
+/** A delivery pool with shelf views, short limits, and options of the test. */
 
 import type { CrossDomainRules, DeliveryFeed, Span } from '../../src/delivery/feed/messages.ts';
 import { DEFAULT_DELIVERY_LIMITS } from '../../src/delivery/pool/delivery-limits.ts';
@@ -13,10 +13,10 @@ import { RecordingLogger } from './recording-logger.ts';
 /** The packager's end of a feed of files: keeps their list, for threads that start later. */
 export class BlobFeed {
   readonly feed: DeliveryFeed;
-  /** Viewers now, with the bytes they were sent. */
+  /** Present viewers, with the bytes sent to them. */
   readonly viewers = new Map<string, { bytes: number; readonly terminate: () => void }>();
   bytes = 0;
-  /** How often a viewer came after there were none. */
+  /** Number of times that a first viewer came. */
   comings = 0;
   readonly #items = new Map<string, BlobUpdate & { put: string }>();
 
@@ -85,7 +85,7 @@ export class BlobFeed {
 export interface BlobPool {
   readonly pool: DeliveryPool;
   readonly logger: RecordingLogger;
-  /** How often a client came after there were none. */
+  /** Number of times that a first client came. */
   readonly comings: () => number;
 }
 

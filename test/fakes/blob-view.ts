@@ -4,7 +4,7 @@ import type { DeliveryExchange, DeliveryView, ViewContext } from '../../src/deli
 
 export type BlobUpdate =
   | { readonly put: string; readonly spans: readonly Span[] }
-  /** Pieces of a text without a tail. */
+  /** Pieces of a text, without the tails between them. */
   | { readonly put: string; readonly text: readonly string[] }
   | { readonly put: string; readonly path: string }
   | { readonly drop: string }

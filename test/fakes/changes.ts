@@ -1,4 +1,4 @@
-/** Waiting for what a fake gets to see. */
+/** Waits for calls that a fake receives. */
 
 /** Runs its waiters again after every change. */
 export class Changes {

@@ -1,10 +1,10 @@
-/** Sends connectivity checks from an address of its own: of another client, or another path of the same peer. */
+/** Sends connectivity checks from its own address: as another client, or over another path of the same peer. */
 import { randomBytes } from 'node:crypto';
 import { createSocket, type RemoteInfo, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import { parseStun, StunAttribute, StunType, serializeStun, xorMappedAddress } from '../../src/wire/stun/stun-message.ts';
 
-/** Higher than any candidate has. */
+/** Higher than the priority of any candidate. */
 const PRIORITY = 0x7fff_ffff;
 
 export interface CheckedServer {
@@ -14,14 +14,14 @@ export interface CheckedServer {
 }
 
 export class CheckSender {
-  /** Bytes that went to the server and came from it. */
+  /** Bytes sent to the server, and received from it. */
   sent = 0;
   received = 0;
-  /** Datagrams that came, by their first byte: 0 to 3 is STUN, 20 to 63 DTLS, 128 to 191 media. */
+  /** Received datagrams by their first byte: 0 to 3 is STUN, 20 to 63 DTLS, 128 to 191 media. */
   readonly kinds = { stun: 0, dtls: 0, media: 0 };
   readonly #socket: Socket;
   readonly #server: CheckedServer;
-  /** Password with which checks of the server are answered; empty: they are not. */
+  /** Password for answers to the server's checks; empty: checks are not answered. */
   #answers = '';
 
   private constructor(socket: Socket, server: CheckedServer) {
@@ -30,7 +30,7 @@ export class CheckSender {
     socket.on('message', (datagram, from) => this.#take(datagram, from));
   }
 
-  /** At a free port of `host`. */
+  /** Opens a free port of `host`. */
   static async open(host: string, server: CheckedServer): Promise<CheckSender> {
     const socket = createSocket('udp4');
     socket.bind(0, host);
@@ -38,7 +38,7 @@ export class CheckSender {
     return new CheckSender(socket, server);
   }
 
-  /** One check with valid integrity, the highest priority and a nomination. */
+  /** Sends a check with valid integrity, the highest priority and a nomination. */
   check(): void {
     const { ufrag, password } = this.#server;
     const priority = Buffer.alloc(4);
@@ -57,7 +57,7 @@ export class CheckSender {
     this.#socket.send(datagram, this.#server.port, '127.0.0.1');
   }
 
-  /** From now on it is a living peer with this password. */
+  /** From now on answers checks with this password. */
   answer(password: string): void {
     this.#answers = password;
   }

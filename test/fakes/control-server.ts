@@ -1,4 +1,4 @@
-/** A control server of admissions that answers as a test wants, and keeps the requests. */
+/** A control server of admissions that answers as the test decides, and keeps the requests. */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
@@ -8,7 +8,7 @@ import { controlSignature } from '../../src/util/control-server-client.ts';
 import { until } from '../harness/poll.ts';
 import type { Issued } from './self-signed.ts';
 
-/** A request as it came. */
+/** A received request. */
 export interface ControlRequest {
   readonly client: { readonly address: string; readonly port: number; readonly real_ip: string; readonly user_agent?: string };
   readonly request: {
@@ -21,19 +21,19 @@ export interface ControlRequest {
   };
 }
 
-/** An object is sent as JSON, `null` is no answer at all, and a function does it itself. */
+/** An object is sent as JSON, `null` means no answer, and a function writes the answer itself. */
 export type ControlAnswer = object | null | ((response: ServerResponse) => void);
 
-/** Closes with `close`. */
+/** `close` closes it. */
 export class ControlServer {
   readonly secretKey = 'admsecret';
   readonly asked: ControlRequest[] = [];
-  /** Requests whose signature is not that of their body, or that are no JSON of ours. */
+  /** Requests with a wrong signature, or whose body is not our JSON. */
   wrong = 0;
-  /** What openings are answered; closings are answered `{}` by `closing`. */
+  /** Answer to openings; closings are answered with `closing`, by default `{}`. */
   answer: (request: ControlRequest) => ControlAnswer | Promise<ControlAnswer> = () => ({ allowed: true });
   closing: (request: ControlRequest) => ControlAnswer | Promise<ControlAnswer> = () => ({});
-  /** Requests without answer. */
+  /** Requests without an answer so far. */
   open = 0;
   maxOpen = 0;
   readonly #server: Server;
@@ -47,7 +47,7 @@ export class ControlServer {
     this.#origin = certificate === null ? 'http://127.0.0.1' : 'https://localhost';
   }
 
-  /** With a certificate for `localhost` it is asked by HTTPS. */
+  /** With a certificate for `localhost` it serves HTTPS. */
   static async start(certificate: Issued | null = null): Promise<ControlServer> {
     const control = new ControlServer(certificate);
     control.#server.listen(0, '127.0.0.1');

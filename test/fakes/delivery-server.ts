@@ -1,4 +1,4 @@
-/** Puts plain HTTP in front of the fake delivery and lets media pass in real time: for players that need a server. */
+/** Puts plain HTTP in front of the fake delivery, and passes media in real time: for players that need a server. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Packet } from '../../src/media/packet.ts';
@@ -8,7 +8,7 @@ import { FakeExchange } from './fake-delivery.ts';
 
 const TURN_MS = 5;
 
-/** An exchange that tells when it was answered. */
+/** An exchange that reports its answer. */
 class ServedExchange extends FakeExchange {
   readonly #answered: () => void;
 
@@ -41,7 +41,7 @@ export class DeliveryServer {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  /** Hands `packets` over as their decoding times come. */
+  /** Passes `packets` on at their decoding times. */
   play(packets: readonly Packet[]): void {
     const start = performance.now();
     let next = 0;
@@ -59,7 +59,7 @@ export class DeliveryServer {
     }, TURN_MS);
   }
 
-  /** The most a turn was late since this was last asked, ms: how busy the machine was with something else. */
+  /** Longest delay of a turn since the last call, ms: how busy the machine was with other work. */
   takeLateness(): number {
     const lateness = this.#lateness;
     this.#lateness = 0;

@@ -1,4 +1,4 @@
-/** A channel on a clock that is turned by hand, with films for files. */
+/** A channel on a manual clock, with films instead of files. */
 import type { SourcePacket } from '../../src/core/ingest.ts';
 import { ProviderKind, SourceType } from '../../src/core/kinds.ts';
 import { ChannelPlayout, type ChannelPlayoutOptions } from '../../src/playout/channel-playout.ts';
@@ -25,9 +25,9 @@ export class FakeChannel implements PlayoutListener {
   readonly playout: ChannelPlayout;
   readonly startedAt = this.clock.now();
   readonly told: Told[] = [];
-  /** When each packet went out, ms since the start. */
+  /** Time of each packet, ms since the start. */
   readonly sentAt: number[] = [];
-  /** How many packets had gone out before each set of tracks. */
+  /** Number of packets before each announcement of tracks. */
   readonly tracksBefore: number[] = [];
   onEndingHook: (item: CuedItem, endsAt: number) => void = () => undefined;
   onEndedHook: (item: CuedItem) => void = () => undefined;
@@ -69,7 +69,7 @@ export class FakeChannel implements PlayoutListener {
     return { url: `file://${name}`, from, at: this.startedAt + at, until: this.startedAt + until };
   }
 
-  /** Plays them one behind the other, again and again. */
+  /** Plays items one after the other, in a loop. */
   loop(names: readonly string[]): void {
     let next = 0;
     const cue = (at: number): void => {
@@ -112,7 +112,7 @@ export class FakeChannel implements PlayoutListener {
   }
 }
 
-/** Largest distance between frames as they are shown, and of frames that lie closer together than `frame`. */
+/** The largest and the smallest distance between frames in order of presentation. */
 export function gaps(times: readonly number[]): { most: number; least: number } {
   const sorted = [...times].sort((a, b) => a - b);
   const steps = sorted.slice(1).map((time, index) => time - (sorted[index] ?? 0));

@@ -1,24 +1,24 @@
-/** A delivery pool of one pretended thread: feeds, shared memory, sessions, exchanges and a clock turned by hand. */
+/** A delivery pool with one pretended thread: feeds, shared memory, sessions, exchanges and a manual clock. */
 import type { DeliveryFeed, FeedOpener, Span } from '../../src/delivery/feed/messages.ts';
 import type { ByteSink, DeliveryExchange, DeliveryView, ViewContext, ViewerAdmission } from '../../src/delivery/feed/view.ts';
 
 type OpenRequest = Parameters<FeedOpener['openFeed']>[0];
 
-/** Everything a view answered. */
+/** An answer of a view. */
 export interface FakeResponse {
   readonly status: number;
   readonly headers: readonly string[];
   readonly body: Uint8Array;
   readonly text: string;
-  /** Set when a file was named instead of bytes. */
+  /** Path of the file; null for an answer in bytes. */
   readonly path: string | null;
 }
 
-/** Who asks, where it matters. */
+/** The client of a request, if it matters. */
 export interface FakeClient {
   readonly address?: string;
   readonly agent?: string;
-  /** The client was admitted, and its playlist is served at the address of another stream. */
+  /** The client was admitted; prefix of the media playlists' names, for a playlist at the address of another stream. */
   readonly base?: string;
 }
 
@@ -27,13 +27,13 @@ export class FakeViewContext implements ViewContext {
   guarded = false;
   #now = 0;
   #sessions = 0;
-  /** Address, User-Agent and patience of every client counted. */
+  /** Address, User-Agent and time to live of each viewer counted without a session. */
   readonly viewers: { readonly address: string; readonly agent: string | undefined; readonly ttlMs: number }[] = [];
-  /** Requests of clients that are no viewers. */
+  /** Number of requests of clients that are not viewers. */
   readers = 0;
-  /** Nobody gets a session. */
+  /** True: clients get no sessions. */
   full = false;
-  /** Viewers without session are refused. */
+  /** True: viewers without a session are refused. */
   refusing = false;
   readonly #timers = new Set<{ at: number; callback: () => void }>();
 
@@ -75,7 +75,7 @@ export class FakeViewContext implements ViewContext {
     return this.#timers.size;
   }
 
-  /** Turns the clock and runs what falls due, in order. */
+  /** Advances the clock and runs due timers in order. */
   advance(ms: number): void {
     const end = this.#now + ms;
     while (true) {
@@ -134,7 +134,7 @@ export class FakeExchange implements DeliveryExchange {
     this.#onAbort = callback;
   }
 
-  /** The client goes away. */
+  /** The client leaves. */
   abort(): void {
     this.#gone = true;
     this.#onAbort?.();
@@ -162,7 +162,7 @@ export class FakeExchange implements DeliveryExchange {
     this.answered();
   }
 
-  /** Called when `response` is there. */
+  /** Called when `response` is set. */
   protected answered(): void {}
 }
 
@@ -230,7 +230,7 @@ export class FakeFeed implements DeliveryFeed {
   }
 }
 
-/** The port packagers open feeds at; `createView` is what a delivery thread would do for the feed's kind. */
+/** Packagers open feeds here; `createView` makes the view that a delivery thread would make for the feed's kind. */
 export class FakeDelivery implements FeedOpener {
   readonly context = new FakeViewContext();
   readonly feeds: FakeFeed[] = [];
@@ -260,7 +260,7 @@ export class FakeDelivery implements FeedOpener {
     return this.feed.view.handle(exchange) ? exchange : null;
   }
 
-  /** As `request`, for answers that must be there at once. */
+  /** As `request`, for requests that are answered at once. */
   get(target: string, client: FakeClient = {}): FakeResponse {
     const response = this.request(target, client)?.response ?? null;
     if (response === null) throw new Error(`${target} was not answered`);

@@ -1,4 +1,4 @@
-/** Receivers of pushes that are not there: port 1 refuses, every other one takes all. */
+/** Push destinations without a network: port 1 refuses, every other port accepts everything. */
 import type { Destination, DestinationOptions } from '../../src/services/push/destination.ts';
 import { PushFailure } from '../../src/services/push/destination.ts';
 

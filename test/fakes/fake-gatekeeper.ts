@@ -1,9 +1,9 @@
-/** A gatekeeper whose verdicts the test gives, for services without a server. */
+/** A gatekeeper whose verdicts come from the test, for services without a server. */
 import type { AccessPlace, AccessRequest, Admitted, Denied, Gatekeeper, Judgement, Verdict } from '../../src/access/access-check.ts';
 
 export const DENIED: Denied = { admitted: false, code: 'url-expired', reason: 'the URL has expired (url_expire)' };
 
-/** An admitted client: its admission ends when the test says so. */
+/** An admitted client; the test can end the admission. */
 export class FakeLease implements Admitted {
   readonly admitted = true;
   readonly expiresAt: number;
@@ -16,7 +16,7 @@ export class FakeLease implements Admitted {
     this.expiresAt = expiresAt;
   }
 
-  /** One who is sent elsewhere. */
+  /** A client that is sent to another URL. */
   static to(newUrl: string): FakeLease {
     const lease = new FakeLease();
     lease.newUrl = newUrl;
@@ -40,7 +40,7 @@ export class FakeGatekeeper implements Gatekeeper {
     this.#judge = judge;
   }
 
-  /** One who lets wait until the test answers. */
+  /** A gatekeeper that waits until the test answers. */
   static waiting(): { readonly access: FakeGatekeeper; readonly answer: (verdict: Verdict) => void } {
     const { promise, resolve } = Promise.withResolvers<Verdict>();
     return { access: new FakeGatekeeper(() => promise), answer: resolve };

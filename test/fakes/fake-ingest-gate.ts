@@ -1,4 +1,4 @@
-/** An ingest gate that remembers everything a provider hands it, for tests without a server. */
+/** An ingest gate that records all calls of a provider, for tests without a server. */
 import {
   type CloseReason,
   type IngestGate,
@@ -26,7 +26,7 @@ export class FakeIngestStream implements IngestStream {
   urgency: Urgency = Urgency.REAL_TIME;
   neededAt = Number.NEGATIVE_INFINITY;
   closeReason: CloseReason | null = null;
-  /** What `setTracks` throws. */
+  /** Thrown by `setTracks`. */
   fault: Error | null = null;
   settings: unknown;
   readonly #changes = new Changes();
@@ -44,7 +44,7 @@ export class FakeIngestStream implements IngestStream {
     return this.closeReason !== null;
   }
 
-  /** Tracks as announced last. */
+  /** The tracks of the last announcement. */
   get tracks(): readonly SourceTrack[] {
     return this.trackSets.at(-1) ?? [];
   }
@@ -90,7 +90,7 @@ export class FakeIngestGate implements IngestGate {
   readonly streams: FakeIngestStream[] = [];
   /** When set, every ingest is refused with this code. */
   refusal: IngestRefused['code'] | null = null;
-  /** What every stream opened from now on has. */
+  /** `fault` of streams opened from now on. */
   fault: Error | null = null;
   settings: unknown;
   readonly #changes = new Changes();
@@ -109,7 +109,7 @@ export class FakeIngestGate implements IngestGate {
     return stream;
   }
 
-  /** The `index`-th ingest, once it is open. */
+  /** Resolves with the `index`-th ingest once it is open. */
   async stream(index = 0): Promise<FakeIngestStream> {
     await this.#changes.until(() => this.streams.length > index);
     return this.streams[index]!;

@@ -1,4 +1,4 @@
-/** Lengths of media that are not there. */
+/** Lengths of media that do not exist. */
 import type { Lengths } from '../../src/services/schedule/file-lengths.ts';
 import { isLive, type ScheduleItem } from '../../src/services/schedule/schedule-definition.ts';
 import { grained } from '../../src/services/schedule/schedule-timeline.ts';
@@ -24,7 +24,7 @@ export class FakeLengths implements Lengths {
     if (this.hangs) await new Promise(() => undefined);
     const { length = null, says = length, missing = false } = this.#media.get(item.url) ?? {};
     const said = isLive(item) || missing || says === null ? null : grained(says);
-    // A learned length is valid as long as the file is the same.
+    // A learned length is valid while the file stays the same.
     if (this.#known.get(item.url)?.said !== said) this.#known.set(item.url, { said, length: said });
     return this.of(item);
   }

@@ -1,22 +1,22 @@
-/** A playout without media: it moves with a clock that a test turns, and writes down what viewers would see. */
+/** A playout without media: it advances with a manual clock, and records what viewers would see. */
 import type { CuedItem, Playout, PlayoutListener } from '../../src/playout/playout.ts';
 import type { Clock } from '../../src/util/clock.ts';
 
 /** The media of a URL. Unlisted URLs cannot be opened. */
 export interface FakeMedia {
-  /** Of a file, ms; absent: a live stream. */
+  /** Length of a file, ms; absent: a live stream. */
   length?: number;
-  /** The length found by a lookup before it is played, ms; default: the true one. */
+  /** Length that a lookup finds before it is played, ms; default: the true length. */
   says?: number;
   /** Its first frame is sent this long before it is shown, ms. */
   early?: number;
-  /** So much earlier its media ends on the wall clock, ms, which was set. */
+  /** The media ends this much earlier on the wall clock, ms, because the clock was set. */
   hurries?: number;
-  /** How long it takes to open, ms; default: 0. */
+  /** Time to open it, ms; default: 0. */
   opens?: number;
-  /** Position at which it cannot be read any further, ms. */
+  /** Position at which reading fails, ms. */
   breaksAt?: number;
-  /** Nothing comes of it now. */
+  /** The media cannot be opened now. */
   missing?: boolean;
 }
 
@@ -25,7 +25,7 @@ export interface Aired {
   readonly url: string;
   /** Wall clock, ms. */
   readonly from: number;
-  /** Position in the source when it went on air, ms. */
+  /** Position in the source at the beginning, ms. */
   readonly position: number;
   to: number;
 }
@@ -38,7 +38,7 @@ interface Opened {
 export class FakePlayout implements Playout {
   /** The items that were on air, in order. */
   readonly aired: Aired[] = [];
-  /** How often something was cued. */
+  /** Number of cued items. */
   cues = 0;
   /** When each item was cued last, wall clock ms. */
   readonly cuedAt = new Map<CuedItem, number>();
@@ -93,7 +93,7 @@ export class FakePlayout implements Playout {
     this.#onClose();
   }
 
-  /** Does what is due by now. */
+  /** Performs all due actions. */
   step(): void {
     if (this.closed) return;
     const now = this.#clock.now();
@@ -118,7 +118,7 @@ export class FakePlayout implements Playout {
     const at = Math.max(since, cued.at);
     if (now < at - (media.early ?? 0)) return;
     this.#cued = null;
-    // Frames go out on their time, however late somebody looks.
+    // Frames are sent at their times, even if the check comes late.
     const from = cued.at > since + (media.opens ?? 0) ? cued.at : now;
     this.#end(from);
     const aired = { url: cued.url, from, position: position + (cued.at > since ? 0 : now - at), to: from };

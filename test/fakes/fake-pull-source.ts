@@ -1,4 +1,4 @@
-/** A pull source without a network: it plays some URLs and refuses the others. */
+/** A pull source without a network: it plays some URLs and refuses others. */
 import type { ProviderKind, SourceType } from '../../src/core/kinds.ts';
 import type { PullSession, PullSource, PullTarget } from '../../src/core/pull.ts';
 import type { PullDocument, PullStore } from '../../src/core/pull-registry.ts';
@@ -13,10 +13,10 @@ export class FakePullSource implements PullSource {
   readonly schemes: readonly string[];
   readonly provider: ProviderKind;
   readonly sourceType: SourceType;
-  /** URLs asked for, in order. */
+  /** Requested URLs, in order. */
   readonly asked: string[] = [];
   readonly opened: OpenedPull[] = [];
-  /** Which URLs play. */
+  /** Whether a URL plays. */
   plays: (url: string) => boolean;
 
   constructor(options: Pick<PullSource, 'schemes' | 'provider' | 'sourceType'> & { plays: (url: string) => boolean }) {
@@ -46,7 +46,7 @@ export class FakePullSource implements PullSource {
   }
 }
 
-/** Keeps persistent pulls in memory; refuses when told to. */
+/** Keeps persistent pulls in memory; the test can make it refuse. */
 export class MemoryPullStore implements PullStore {
   readonly documents = new Map<string, PullDocument>();
   full = false;

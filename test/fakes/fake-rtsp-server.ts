@@ -8,17 +8,17 @@ export interface RtspScript {
   /** Status lines by method, instead of `200 OK`. */
   readonly statuses?: Readonly<Record<string, string>>;
   readonly location?: string;
-  /** Session description instead of one with H.264. */
+  /** Replaces the session description with H.264. */
   readonly description?: string;
   readonly withAudio?: boolean;
   /** `rtptime` of the answer to PLAY. */
   readonly starts?: { readonly video: number; readonly audio: number };
   readonly timeoutS?: number;
-  /** Answers 461 to transport over the connection. */
+  /** Refuses transport over the connection with 461. */
   readonly datagramsOnly?: boolean;
-  /** `server_port` of the answer to SETUP, instead of a real one. */
+  /** `server_port` in the answer to SETUP, in place of a real port. */
   readonly serverPort?: string;
-  /** Headers of the answer to SETUP over the connection, instead of `Session` and `Transport`, by number of the SETUP. */
+  /** Headers of the answers to SETUP over the connection, in place of `Session` and `Transport`, by number of the SETUP. */
   readonly setUpHeaders?: readonly (readonly string[])[];
   /** `RTP-Info` of the answer to PLAY. */
   readonly rtpInfo?: string;
@@ -26,7 +26,7 @@ export interface RtspScript {
   readonly afterPlay?: string;
   /** Never answers. */
   readonly silent?: boolean;
-  /** Sent instead of the first answer. */
+  /** Sent in place of the first answer. */
   readonly garbage?: string;
 }
 
@@ -36,9 +36,9 @@ const AUDIO_SECTION = 'm=audio 0 RTP/AVP 97\r\na=rtpmap:97 opus/48000/2\r\na=con
 const UNITS = ['6764000dacd941419f9f0110000003001000000301e602001e840007a1292ca01e28532c', '68ebe3cb22c0', '65888400'];
 
 export class FakeRtspServer {
-  /** Methods asked for, in order. */
+  /** Methods of the requests, in order. */
   readonly methods: string[] = [];
-  /** Everything that came. */
+  /** All received text. */
   log = '';
   readonly #script: RtspScript;
   readonly #server = net.createServer((socket) => this.#serve(socket));
@@ -82,7 +82,7 @@ export class FakeRtspServer {
     for (const socket of this.#sockets) socket.write(text);
   }
 
-  /** Reads nothing any more. */
+  /** Stops reading. */
   stopReading(): void {
     for (const socket of this.#sockets) socket.pause();
   }
@@ -95,7 +95,7 @@ export class FakeRtspServer {
     for (const [index, unit] of UNITS.entries()) this.#sendRtp(0, 96, timestamp, Buffer.from(unit, 'hex'), index === UNITS.length - 1);
   }
 
-  /** A NAL unit type that does not exist. */
+  /** Sends a NAL unit of an undefined type. */
   sendUnreadable(timestamp: number): void {
     this.#sendRtp(0, 96, timestamp, Buffer.from('1f010203', 'hex'), true);
   }
@@ -117,7 +117,7 @@ export class FakeRtspServer {
     this.#sendInterleaved(1, Buffer.from('81cb000100000001', 'hex'));
   }
 
-  /** The synchronisation source of a track is its channel plus one. */
+  /** The synchronisation source (SSRC) of a track is its channel plus one. */
   #sendRtp(channel: number, payloadType: number, timestamp: number, payload: Buffer, marker: boolean): void {
     const header = Buffer.alloc(12);
     header.set([0x80, (marker ? 0x80 : 0) | payloadType]);

@@ -1,4 +1,4 @@
-/** Scheduled channels of a server whose media are not there: their files are, and a test moves what is on air. */
+/** Scheduled channels of a server without media: the schedule files are real, and the test advances the clock. */
 import { join } from 'node:path';
 import type { Application } from '../../src/core/application.ts';
 import { ProviderKind, SourceType } from '../../src/core/kinds.ts';
@@ -16,7 +16,7 @@ const TICK_STEPS = 5;
 
 export interface FakeSchedulesOptions {
   readonly orchestrator: Pick<Orchestrator, 'application'>;
-  /** Folders of schedule files are made in it: `schedules/<vhost>/<app>`. */
+  /** Schedule files are in `schedules/<vhost>/<app>` below it. */
   readonly folder: string;
   readonly allowed: AllowedFolders;
   readonly clock: ManualClock;
@@ -41,7 +41,7 @@ export class FakeSchedules {
     });
   }
 
-  /** Where the files of an application are. */
+  /** Folder of an application's schedule files. */
   folderOf({ vhost, app }: { readonly vhost: string; readonly app: string }): string {
     return join(this.#options.folder, 'schedules', vhost, app);
   }

@@ -1,4 +1,4 @@
-/** A scheduled channel with media that are not there, on a clock that a test turns. */
+/** A scheduled channel without media, on a manual clock. */
 
 import { definitionFromJson } from '../../src/services/schedule/definition-json.ts';
 import type { ScheduleDefinition } from '../../src/services/schedule/schedule-definition.ts';
@@ -8,7 +8,7 @@ import { type Aired, type FakeMedia, FakePlayout } from './fake-playout.ts';
 import { ManualClock } from './manual-clock.ts';
 import { RecordingLogger } from './recording-logger.ts';
 
-/** When the clock of a station begins. */
+/** The time at which a station's clock begins. */
 export const MIDNIGHT = Date.UTC(2026, 0, 1);
 
 const STEP_MS = 20;
@@ -21,7 +21,7 @@ export interface FakeProgram {
   readonly items?: readonly (string | object)[];
 }
 
-/** A schedule in few words: items are names, `a` is `file://a`, and `@a` is `stream://default/app/a`. */
+/** A schedule in short form: items are names, `a` is `file://a`, and `@a` is `stream://default/app/a`. */
 export function schedule(programs: readonly FakeProgram[], fallback: readonly (string | object)[] = []): ScheduleDefinition {
   return definitionFromJson({
     stream: { name: 'tv' },
@@ -40,7 +40,7 @@ function itemOf(item: string | object): object {
 export class FakeStation {
   readonly clock = new ManualClock(MIDNIGHT);
   readonly logger = new RecordingLogger();
-  /** By URL; a test changes them as it likes. */
+  /** Media by URL; the test may change it at any time. */
   readonly media: Map<string, FakeMedia>;
   readonly playouts: FakePlayout[] = [];
   /** Why the stream cannot begin; null: it can. */
@@ -49,7 +49,7 @@ export class FakeStation {
   #channel: ScheduledChannel | null = null;
   #lost: ((reason: string) => void) | null = null;
 
-  /** Files of so many seconds by their names; live streams are `@name` with 0. */
+  /** `files`: lengths in seconds by name; live streams are `@name` with 0. */
   constructor(files: Readonly<Record<string, number>>) {
     this.media = new Map(
       Object.entries(files).map(([name, seconds]) =>
@@ -70,7 +70,7 @@ export class FakeStation {
     return playout;
   }
 
-  /** Begins the channel so many seconds after midnight. */
+  /** Starts the channel `seconds` after midnight. */
   async start(definition: ScheduleDefinition, seconds = 0): Promise<void> {
     this.clock.advance(MIDNIGHT + seconds * 1000 - this.clock.now());
     this.#channel = new ScheduledChannel({
@@ -89,18 +89,18 @@ export class FakeStation {
     await this.#rest();
   }
 
-  /** Somebody else ends the stream. */
+  /** The stream is ended from outside. */
   lose(reason: string): void {
     this.#lost?.(reason);
   }
 
-  /** Changes the schedule, and waits until that has been heard. */
+  /** Changes the schedule, and waits until the channel has taken the change. */
   async update(definition: ScheduleDefinition): Promise<void> {
     this.channel.update(definition);
     await this.#rest();
   }
 
-  /** Advances to this many seconds after midnight. */
+  /** Advances the clock to `seconds` after midnight. */
   async until(seconds: number): Promise<void> {
     for (let steps = 0; this.clock.now() < MIDNIGHT + seconds * 1000; steps += 1) {
       this.clock.advance(STEP_MS);
@@ -110,14 +110,14 @@ export class FakeStation {
     }
   }
 
-  /** The items that were on air: `name+position from-to`, in seconds; the present one without an end. */
+  /** Items that were on air: `name+position from-to`, in seconds; the present item has no end. */
   get aired(): string[] {
     return this.playouts.flatMap(({ aired, onAir }) =>
       aired.map((each, index) => this.#shown(each, onAir !== null && index === aired.length - 1)),
     );
   }
 
-  /** Times at which nothing was on air for longer than `least` ms between two things that were. */
+  /** Intervals longer than `least` ms without an item on air, between two items. */
   holes(least = 0): string[] {
     return this.playouts.flatMap(({ aired }) =>
       aired.flatMap(({ from }, index) => {
@@ -127,7 +127,7 @@ export class FakeStation {
     );
   }
 
-  /** Lines of a level. */
+  /** Messages of a level. */
   lines(level: 'warn' | 'info' | 'error'): string[] {
     return this.logger.lines.filter((line) => line.level === level).map(({ message }) => message);
   }

@@ -1,4 +1,4 @@
-/** A stream as publishers see it, with figures that stand still. */
+/** A stream as publishers see it, with fixed figures. */
 import type { Playlist } from '../../src/core/playlist.ts';
 import type { PublishableStream, SessionHandle, SessionRequest, TrackFigures } from '../../src/core/publishing.ts';
 import { SegmentMarks } from '../../src/core/segment-marks.ts';
@@ -34,9 +34,9 @@ export class FakeStream implements PublishableStream {
   /** Sessions open now. */
   readonly sessions: { readonly request: SessionRequest; bytes: number }[] = [];
   readonly keyframeRequests: number[] = [];
-  /** Why sessions have ended. */
+  /** Reasons of ended sessions. */
   readonly ends: (string | undefined)[] = [];
-  /** How often somebody came who is no session. */
+  /** Number of `wake` calls. */
   comings = 0;
   readonly figuresById = new Map<number, Partial<TrackFigures>>();
   readonly meter = {
@@ -51,7 +51,7 @@ export class FakeStream implements PublishableStream {
     },
   };
 
-  /** Viewers that there may be. */
+  /** Limit of viewers. */
   maxViewers = Number.POSITIVE_INFINITY;
 
   hasRoom(): boolean {

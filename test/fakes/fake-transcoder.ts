@@ -1,4 +1,4 @@
-/** A transcoder that re-emits what it is given, or waits for the test to say what it makes. */
+/** A transcoder that returns its input, or waits until the test decides on the output. */
 import type {
   EncodeFault,
   EncodeFaultFacts,
@@ -17,7 +17,7 @@ export class FakeTranscodeSession implements TranscodeSession {
   readonly trackCalls: (readonly Track[])[] = [];
   readonly pushed: Packet[] = [];
   readonly keyframeRequests: number[] = [];
-  /** Keyframes requested for a time. */
+  /** Keyframes requested for a given time. */
   readonly forcedKeyframes: { readonly encodeId: number; readonly pts: number }[] = [];
   closed = false;
   readonly #listener: TranscodeListener;
@@ -53,14 +53,14 @@ export class FakeTranscodeSession implements TranscodeSession {
     this.closed = true;
   }
 
-  /** The encode of that name. */
+  /** The encode of this name. */
   encode(name: string): EncodeRequest {
     const found = this.job.encodes.find(({ encode }) => encode.name === name);
     if (found === undefined) throw new Error(`no encode ${name} in the job`);
     return found;
   }
 
-  /** Announces the parameters of an encode: those of its source, changed by `overrides`. */
+  /** Announces the parameters of an encode: those of its source with `overrides`. */
   announce(encodeId: number, overrides: object = {}): void {
     const request = this.job.encodes.find(({ id }) => id === encodeId);
     const source = this.trackCalls.at(-1)?.find(({ id }) => id === request?.sourceId);
@@ -71,7 +71,7 @@ export class FakeTranscodeSession implements TranscodeSession {
     this.#listener.onTrack(encodeId, track);
   }
 
-  /** Hands out a packet with the times and bytes of `packet`. */
+  /** Emits a packet with the times and bytes of `packet`. */
   emit(encodeId: number, { pts, dts, duration, keyframe, data }: Packet): void {
     this.#listener.onPacket({ encodeId, pts, dts, duration, keyframe, data });
   }
@@ -83,7 +83,7 @@ export class FakeTranscodeSession implements TranscodeSession {
 
 export class FakeTranscoder implements Transcoder {
   readonly sessions: FakeTranscodeSession[] = [];
-  /** False: nothing is made until the test calls `announce` and `emit`. */
+  /** False: the test calls `announce` and `emit`. */
   echo = true;
   /** Thrown instead of opening a session. */
   refusal: Error | null = null;

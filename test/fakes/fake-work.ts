@@ -1,7 +1,7 @@
-/** Says whose work is what, as a test wants it. */
+/** Tells which node does which work, as the test decides. */
 import type { SharedWork, Work, WorkState } from '../../src/core/shared-work.ts';
 
-/** The states of work are in `state`; the requests in `asked`. */
+/** States of work are in `state`, requests in `asked`. */
 export class FakeWork implements SharedWork {
   state: WorkState;
   readonly asked = new Set<string>();

@@ -1,4 +1,4 @@
-/** Fanouts of every kind with viewers that are plain sockets, for their common behaviour. */
+/** Fan-outs of all kinds with viewers on plain sockets, to test their common behaviour. */
 import { randomBytes } from 'node:crypto';
 import { createSocket, type Socket } from 'node:dgram';
 import { loadAddon } from '../../src/native/addon.ts';
@@ -25,16 +25,16 @@ export const PLI = Buffer.from('81ce00020000999900001111', 'hex');
 export const WAIT = { deadlineMs: 10_000, everyMs: 5 };
 
 export type FanoutKind = 'native, segmented' | 'native, batched' | 'native, single' | 'script';
-/** The kinds available here. */
+/** The kinds available on this machine. */
 export const FANOUT_KINDS: readonly FanoutKind[] = [
   ...(addon === null ? [] : (['native, segmented', 'native, batched', 'native, single'] as const)),
   'script',
 ];
 
-/** Reports of a fanout to its listener. */
+/** Events that a fan-out reported to its listener. */
 export interface Heard {
   readonly stun: Buffer[];
-  /** Where STUN came from. */
+  /** Source addresses of STUN. */
   readonly stunHosts: string[];
   readonly rtcp: Buffer[];
   readonly rtp: Buffer[];
@@ -51,13 +51,13 @@ export interface ReceivedVideo {
   readonly extension: Buffer;
 }
 
-/** A viewer that is a plain socket with the other end's keys. */
+/** A viewer on a plain socket, with the keys of the other end. */
 export class FanoutPeer {
   readonly socket: Socket;
   readonly video: ReceivedVideo[] = [];
   readonly again: { original: number; timestamp: number; payload: Buffer }[] = [];
   readonly reports: Buffer[] = [];
-  /** Datagrams that came before. */
+  /** Datagrams received earlier. */
   readonly replays: Buffer[] = [];
   readonly #seen = new Set<string>();
   readonly #receiver: SrtpReceiver;
@@ -106,19 +106,19 @@ export class FanoutPeer {
   }
 }
 
-/** Random ones. */
+/** Random keys. */
 export function keysFor(profile: SrtpProfile): SrtpKeys {
   const salt = saltLength(profile);
   return { profile, localKey: randomBytes(16), localSalt: randomBytes(salt), remoteKey: randomBytes(16), remoteSalt: randomBytes(salt) };
 }
 
-/** A frame with the marker bit, of packets of these sizes; every byte of one is the same. */
+/** A frame with the marker bit, whose packets have these sizes; all bytes of a packet are equal. */
 export function frame(timestamp: number, keyframe: boolean, sizes: readonly number[]): PacketizedFrame {
   const payloads = Buffer.concat(sizes.map((size, n) => Buffer.alloc(size, (timestamp + n) & 0xff)));
   return { timestamp, keyframe, marker: true, payloads, sizes: Uint32Array.from(sizes) };
 }
 
-/** Generic NACK (RFC 4585 section 6.2.1) of one entry. */
+/** Generic NACK (RFC 4585 section 6.2.1) with one entry. */
 export function nackOf(ssrc: number, sequence: number, mask: number): Buffer {
   const packet = Buffer.alloc(16);
   packet.set([0x81, 205, 0, 3]);
@@ -133,11 +133,11 @@ export function nothingHeard(): Heard {
   return { stun: [], stunHosts: [], rtcp: [], rtp: [], tcp: [], dtls: [] };
 }
 
-/** A fanout with a source and a viewer that may be sent to. */
+/** A fan-out with a source and a viewer that can be sent to. */
 export interface StartedFanout {
   readonly fanout: Fanout;
   readonly heard: Heard;
-  /** The fanout's. */
+  /** Id of the fan-out's port. */
   readonly socket: number;
   readonly port: number;
   readonly source: number;
@@ -145,7 +145,7 @@ export interface StartedFanout {
   readonly peer: FanoutPeer;
 }
 
-/** Whoever makes it closes it, and may go on with it then. */
+/** The owner closes it, and may reuse it afterwards. */
 export class FanoutBench {
   readonly certificate = createCertificate(Date.now());
   readonly #closers: (() => void)[] = [];

@@ -1,4 +1,4 @@
-/** Made-up films for a channel: whole files in memory, of any frame rate, reordering and audio. */
+/** Synthetic films for a channel: whole files in memory, of any frame rate, reordering and audio. */
 import type { SourceTrack } from '../../src/core/ingest.ts';
 import { AudioCodec, BitstreamFormat, VideoCodec } from '../../src/media/codec.ts';
 import type { Timebase } from '../../src/media/timebase.ts';
@@ -11,30 +11,30 @@ import { accessUnit, audioTrack, videoTrack } from './source.ts';
 export interface FilmOptions {
   readonly seconds: number;
   readonly fps?: number;
-  /** Frames of video between keyframes. */
+  /** Distance of keyframes, frames. */
   readonly gop?: number;
-  /** B-frames between two others. */
+  /** B-frames between two reference frames. */
   readonly bframes?: number;
-  /** Keyframes are decoded before the B-frames that are shown before them; `gop` is a multiple of `bframes` + 1. */
+  /** A keyframe is decoded before the B-frames that are shown before it; `gop` is a multiple of `bframes` + 1. */
   readonly openGop?: boolean;
-  /** Hz; 0 for a film without sound. */
+  /** Hz; 0 for a film without audio. */
   readonly sampleRate?: number;
   readonly audioTracks?: number;
-  /** Without frames: sound alone. */
+  /** Audio only. */
   readonly silentFilm?: boolean;
   readonly videoCodec?: VideoCodec;
   readonly audioCodec?: AudioCodec;
-  /** Of H.264; default: one of 320x180. */
+  /** Configuration of H.264; default: 320x180. */
   readonly config?: Uint8Array;
   /** Time of the first frame, seconds. */
   readonly start?: number;
-  /** Sound begins so much later than the first frame, seconds. */
+  /** Delay of the audio relative to the first frame, seconds. */
   readonly audioDelay?: number;
-  /** Second after which reading fails. */
+  /** Second at which reading fails. */
   readonly brokenAt?: number;
-  /** Second after which reading never answers. */
+  /** Second at which reading hangs. */
   readonly hangsAt?: number;
-  /** Its subtitle files. */
+  /** Subtitle files of the item. */
   readonly subtitles?: readonly ItemSubtitles[];
 }
 
@@ -74,13 +74,13 @@ export class Film {
     ];
   }
 
-  /** Ms of what is shown. */
+  /** Duration of the presented media, ms. */
   get length(): number {
     const { fps = 25, seconds } = this.options;
     return (Math.round(seconds * fps) / fps) * 1000;
   }
 
-  /** From the last keyframe at or before `position` seconds on. */
+  /** Starts at the last keyframe at or before `position` seconds. */
   *events(position: number): Generator<FileEvent> {
     const { fps = 25, gop = 50, seconds, bframes = 0, sampleRate = 48_000, start = 0, audioDelay = 0, silentFilm = false } = this.options;
     yield { type: 'tracks', tracks: this.tracks };
@@ -127,12 +127,12 @@ export class Film {
   }
 }
 
-/** The number of the frame that a packet of a film carries. */
+/** Number of the frame in a packet of a film. */
 export function frameNumber(data: Uint8Array): number {
   return new DataView(data.buffer, data.byteOffset).getUint32(data.length >= 64 ? 16 : 0);
 }
 
-/** Films by the path behind `file://`. */
+/** Films by the path after `file://`. */
 export class FilmSources implements ItemSources {
   readonly films: ReadonlyMap<string, Film>;
   readonly opened: { readonly url: string; readonly position: number }[] = [];
@@ -178,7 +178,7 @@ function ascOf(sampleRate: number): Uint8Array {
   return index < 0 ? ASC.plainStereo48 : new Uint8Array([(2 << 3) | (index >> 1), ((index & 1) << 7) | (2 << 3)]);
 }
 
-/** Numbers of frames as they are shown, in the order of decoding. */
+/** Presentation numbers of frames in decoding order. */
 function inDecodingOrder(first: number, frames: number, gop: number, bframes: number): number[] {
   const order: number[] = [];
   for (let key = first; key < frames; key += gop) {
@@ -193,7 +193,7 @@ function inDecodingOrder(first: number, frames: number, gop: number, bframes: nu
   return order;
 }
 
-/** The same, with each reference before the B-frames that are shown before it. */
+/** As `inDecodingOrder`, with each reference frame before the B-frames that are shown before it. */
 function inOpenOrder(first: number, frames: number, bframes: number): number[] {
   const order: number[] = [];
   for (let at = first; at - bframes < frames; at += bframes + 1) {

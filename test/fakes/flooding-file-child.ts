@@ -1,4 +1,4 @@
-/** A file process under control of a malicious file: it sends without end and without waiting. */
+/** A file process under the control of a malicious file: it sends without end and without waiting. */
 import { FrameWriter } from '../../src/transcoder/frame-writer.ts';
 import { live } from '../../src/transcoder/process/child-life.ts';
 import { FrameType } from '../../src/transcoder/wire.ts';

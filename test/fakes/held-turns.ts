@@ -1,10 +1,10 @@
-/** Turns in which newcomers enter only when the test says so. */
+/** Turns in which newcomers enter only when the test lets them. */
 import type { Newcomer, Turns } from '../../src/util/newcomer-turns.ts';
 
 export class HeldTurns implements Turns {
-  /** All that came, in order. */
+  /** All newcomers, in order. */
   readonly waiting: Newcomer[] = [];
-  /** How many gave their turn up. */
+  /** Number of newcomers that gave up their turn. */
   left = 0;
 
   take(newcomer: Newcomer): void {

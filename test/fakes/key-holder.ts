@@ -1,4 +1,4 @@
-/** Child process of the test of wiping: opens a viewer with the keys that are told in hexadecimal, and closes it when told. */
+/** Child process of the test of wiping: opens a viewer with keys given in hexadecimal, and closes it on request. */
 import { createInterface } from 'node:readline';
 import { createCertificate } from '../../src/services/webrtc/transport/dtls-certificate.ts';
 import { openFanout } from '../../src/services/webrtc/transport/fanout/open-fanout.ts';

@@ -1,6 +1,6 @@
 import type { Clock } from '../../src/util/clock.ts';
 
-/** A clock that moves only when told to. */
+/** A clock that the test advances. */
 export class ManualClock implements Clock {
   #wall: number;
   #monotonic = 1000;
@@ -17,7 +17,7 @@ export class ManualClock implements Clock {
     return this.#monotonic;
   }
 
-  /** Somebody sets the wall clock: it is so much later, or earlier. */
+  /** Sets the wall clock forward or back by `ms`. */
   setOn(ms: number): void {
     this.#wall += ms;
   }

@@ -1,4 +1,4 @@
-/** Timers on a clock that moves only when told to: a day passes as fast as its work is done. */
+/** Timers on a manual clock: a day passes as fast as its work is done. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { ManualClock } from './manual-clock.ts';
 
@@ -12,7 +12,7 @@ export class ManualTimers {
   readonly #rest: () => Promise<unknown>;
   readonly #waiting = new Set<Waiting>();
 
-  /** `rest` resolves when nothing is in progress that must be done before time advances. */
+  /** `rest` resolves when no work is left that must be done before time advances. */
   constructor(clock: ManualClock, rest: () => Promise<unknown> = nextTurn) {
     this.#clock = clock;
     this.#rest = rest;
@@ -24,7 +24,7 @@ export class ManualTimers {
     return () => this.#waiting.delete(waiting);
   };
 
-  /** Lets `ms` pass; whatever is asynchronous has its turn before each timer. */
+  /** Lets `ms` pass; asynchronous work runs before each timer. */
   async pass(ms: number): Promise<void> {
     const end = this.#clock.monotonic() + ms;
     for (;;) {

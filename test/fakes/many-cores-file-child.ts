@@ -1,4 +1,4 @@
-/** The process that reads a file, on a machine with as many cores as there are. */
+/** The process that reads a file, as on a machine with 64 cores. */
 import { live } from '../../src/transcoder/process/child-life.ts';
 import { FileReader } from '../../src/transcoder/process/file-reader.ts';
 import { systemClock } from '../../src/util/clock.ts';

@@ -2,7 +2,7 @@
 import { LabelSlots } from '../../src/util/label-slots.ts';
 import { type MetricSource, type MetricsFormat, MetricsPage } from '../../src/util/metrics.ts';
 
-/** One page of `source`; `streams`: streams with labels of their own, default: all. */
+/** A page of `source`; `streams`: number of streams with their own labels, default: all. */
 export function metricsText(
   source: Pick<MetricSource, 'collect'>,
   { format = 'prometheus', streams = new LabelSlots(1000) }: { readonly format?: MetricsFormat; readonly streams?: LabelSlots } = {},

@@ -29,7 +29,7 @@ const PROFILE = {
   encodes: { videos: [{ name: 'video', bypass: true }], audios: [{ name: 'audio', bypass: true }] },
 };
 
-/** What publishers were given of one output stream. */
+/** Everything that publishers received of one output stream. */
 export interface Served {
   tracks: readonly Track[];
   playlists: readonly string[];
@@ -40,12 +40,12 @@ export interface Served {
 
 const ends: (() => Promise<void> | void)[] = [];
 
-/** Ends what `setUp` has made; for `afterEach`. */
+/** Closes everything that `setUp` made; for `afterEach`. */
 export async function tearDown(): Promise<void> {
   for (const end of ends.splice(0).reverse()) await end();
 }
 
-/** Every line of the log. */
+/** All messages of the log, as one text. */
 export function told(logger: RecordingLogger): string {
   return logger.lines.map(({ message }) => message).join('\n');
 }
@@ -146,11 +146,11 @@ export async function setUp(
   };
 }
 
-/** Publishes a stream of 10 frames a second, each a keyframe when told so. */
+/** Publishes a stream of 10 frames a second. */
 export class Encoder {
-  /** Tracks of which a keyframe was asked for. */
+  /** Tracks of requested keyframes. */
   readonly wanted: number[] = [];
-  /** How often somebody came who needs packets. */
+  /** Number of `onWatched` calls. */
   watched = 0;
   readonly ingest: IngestStream;
   readonly #clock: ManualClock;
@@ -169,7 +169,7 @@ export class Encoder {
     this.ingest.setTracks(tracks);
   }
 
-  /** A frame and what sounds with it; resolves when all has come out of the server. */
+  /** Sends a frame, with audio on request; resolves when everything has passed the server. */
   async frame(options: { readonly keyframe?: boolean; readonly audio?: boolean; readonly skipMs?: number } = {}): Promise<void> {
     const { keyframe = true, audio = false, skipMs = 0 } = options;
     this.#frames += skipMs / 100;
@@ -189,7 +189,7 @@ export class Encoder {
   }
 }
 
-/** Everything that was handed over has come out. */
+/** Resolves when everything handed over has passed the server. */
 async function settled(): Promise<void> {
   for (let turn = 0; turn < 5; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }

@@ -1,4 +1,4 @@
-/** An OVT origin that answers as it is told. */
+/** An OVT origin that follows a script. */
 import { once } from 'node:events';
 import net from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -7,7 +7,7 @@ import { type OvtRequest, type OvtResponse, parseRequest, serializeResponse } fr
 import { OvtPayloadType, PacketWriter, writeInt64 } from '../../src/wire/ovt/packet.ts';
 import { OvtReader } from '../../src/wire/ovt/reader.ts';
 
-/** The answer to a request; null: none. */
+/** The answer to a request; null: no answer. */
 export type OvtScript = (request: OvtRequest) => Partial<OvtResponse> | Buffer | null;
 
 export interface OvtUnit {
@@ -21,7 +21,7 @@ export interface OvtUnit {
 
 export class FakeOvtOrigin {
   readonly requests: OvtRequest[] = [];
-  /** Connections that have ended. */
+  /** Number of connections that have ended. */
   ended = 0;
   readonly #script: OvtScript;
   readonly #server: net.Server;
@@ -41,7 +41,7 @@ export class FakeOvtOrigin {
     return (this.#server.address() as net.AddressInfo).port;
   }
 
-  /** To every edge. */
+  /** Sends bytes to every edge. */
   send(bytes: Uint8Array): void {
     for (const socket of this.#sockets) socket.write(bytes);
   }
@@ -61,7 +61,7 @@ export class FakeOvtOrigin {
     this.send(writer.finish());
   }
 
-  /** To every edge. */
+  /** Sends a response to every edge. */
   respond(response: Partial<OvtResponse>): void {
     this.send(responseBytes(response));
   }

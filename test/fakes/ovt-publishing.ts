@@ -1,4 +1,4 @@
-/** An OVT publisher with a stream, and edges that ask for it. */
+/** An OVT publisher with a stream, and edges that request it. */
 import net from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, beforeEach } from 'vitest';
@@ -21,7 +21,7 @@ import { audioPackets, audioTrack, constantFrames, dataTrack, interleave, videoP
 
 /** The encoder has left. */
 export const GONE = { code: 'peer-left', detail: 'the encoder left' } as const;
-/** Two videos, two audios and events. */
+/** Video of high bitrate; `TRACKS` has two videos, two audios and events. */
 export const HD = videoTrack({ id: 0, variantName: 'hd', config: AVCC.high720 });
 /** One of `TRACKS`. */
 export const SD = videoTrack({ id: 1, variantName: 'sd', config: AVCC.baseline360, width: 640, height: 360, bitrateConf: 800_000 });
@@ -55,16 +55,16 @@ export class LiveStream extends FakeStream {
   }
 }
 
-/** The publisher of the test that runs, with what it was made of. */
+/** The publisher of the running test, and its parts. */
 export const origin = {
   clock: new ManualClock(),
   logger: new RecordingLogger(),
   publisher: null as unknown as OvtPublisher,
 };
-/** What the test opens; closed after it. */
+/** Cleanup of the running test. */
 export const closing: (() => void)[] = [];
 
-/** To be called by each file of tests: makes a publisher for each of them. */
+/** Call it once per test file: makes a publisher for each test. */
 export function setUpOrigin(): void {
   beforeEach(() => {
     origin.clock = new ManualClock();
@@ -77,14 +77,14 @@ export function setUpOrigin(): void {
   });
 }
 
-/** Opens its port. */
+/** Opens a port of the publisher. */
 export async function listen(options: { maxConnections?: number; startWait?: number; limiter?: ConnectionLimiter } = {}): Promise<void> {
   const virtualHostFor = (host: string): string | null => (host === '127.0.0.1' ? 'default' : null);
   const hasApplication = (vhost: string, app: string): boolean => `${vhost}/${app}` === 'default/app';
   await origin.publisher.listen({ host: '127.0.0.1', port: 0, virtualHostFor, hasApplication, ...options });
 }
 
-/** A stream that edges can ask for. */
+/** Adds a stream that edges can request. */
 export function serve(name = 'live', id = 7): { stream: LiveStream; served: OvtStream } {
   const stream = new LiveStream(id, name);
   const served = origin.publisher.attach(stream);
@@ -93,12 +93,12 @@ export function serve(name = 'live', id = 7): { stream: LiveStream; served: OvtS
   return { stream, served };
 }
 
-/** Where edges find a stream. */
+/** The URL of a stream for edges. */
 export function url(stream = 'live'): string {
   return `ovt://127.0.0.1:${origin.publisher.ports[0]}/app/${stream}`;
 }
 
-/** An edge of ours. */
+/** Pulls with our own edge. */
 export async function pull(target = url()): Promise<{ sink: RecordingSink; close: () => void }> {
   const sink = new RecordingSink();
   const signal = AbortSignal.timeout(10_000);
@@ -116,33 +116,33 @@ export async function pull(target = url()): Promise<{ sink: RecordingSink; close
   return { sink, close: () => session.close() };
 }
 
-/** Has no deadline but that of the test. */
+/** Waits without a deadline of its own: the test's timeout counts. */
 export async function until(predicate: () => boolean): Promise<void> {
   while (!predicate()) await delay(5);
 }
 
-/** One NAL unit behind its length. */
+/** A packet with one NAL unit after its length. */
 function withLength(packet: Packet): Packet {
   const data = Buffer.from(packet.data);
   data.writeUInt32BE(data.length - 4);
   data[4] = packet.keyframe ? 0x65 : 0x41;
-  // No start code inside.
+  // Filled with a value that makes no start code.
   return { ...packet, data: data.fill(0x55, 5) };
 }
 
-/** All tracks for some seconds. */
+/** Media of all tracks for some seconds. */
 export function media(seconds: number, size = 500): Packet[] {
   const frames = constantFrames({ rate: 30, gop: 30, seconds });
   const videos = [HD, SD].map((track) => videoPackets(track, frames, size).map(withLength));
   return interleave(...videos, audioPackets(AAC, seconds), audioPackets(OPUS, seconds));
 }
 
-/** An edge of which every byte is known. */
+/** An edge that keeps every received byte. */
 export class RawEdge {
   readonly responses: OvtResponse[] = [];
-  /** Those as they came. */
+  /** The messages as received. */
   readonly texts: string[] = [];
-  /** Tracks of the packets that came. */
+  /** Tracks of the received packets. */
   readonly media: number[] = [];
   readonly socket: net.Socket;
   readonly #reader = new OvtReader({ message: 1e6, media: 1e7 });

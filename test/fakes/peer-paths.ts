@@ -1,8 +1,8 @@
-/** Paths of a peer, of which nothing is real. */
+/** Paths of a peer, without a network. */
 import type { PeerPath } from '../../src/services/webrtc/transport/peer-paths.ts';
 import type { PeerPipe } from '../../src/services/webrtc/transport/peer-pipe.ts';
 
-/** A TCP connection that takes everything. */
+/** A TCP connection that accepts everything. */
 export class TestPipe implements PeerPipe {
   readonly place: string;
   readonly host = '192.0.2.9';

@@ -1,4 +1,4 @@
-/** A pull sink that remembers everything, and what opening a pulled stream needs besides. */
+/** A pull sink that records everything, and the other arguments for opening a pulled stream. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { CloseReason, SourceEvent, SourcePacket, SourceTrack } from '../../src/core/ingest.ts';
 import type { Playlist } from '../../src/core/playlist.ts';
@@ -7,7 +7,7 @@ import type { PullSink } from '../../src/core/pull.ts';
 export class RecordingSink implements PullSink {
   /** Every `setTracks` call. */
   readonly tracks: (readonly SourceTrack[])[] = [];
-  /** Playlists of the last call. */
+  /** Playlists of the last announcement. */
   playlists: readonly Playlist[] = [];
   readonly packets: SourcePacket[] = [];
   readonly events: SourceEvent[] = [];

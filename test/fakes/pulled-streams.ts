@@ -1,4 +1,4 @@
-/** Streams that an application pulls from a source that the test plays. */
+/** Streams that an application pulls from a source under the control of the test. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, vi } from 'vitest';
 import type { ApplicationConfig } from '../../src/config/index.ts';
@@ -15,7 +15,7 @@ import { RecordingLogger } from './recording-logger.ts';
 
 const stops: (() => void)[] = [];
 
-/** To be called by each file of tests that pulls: afterwards nothing is pulled any more. */
+/** Call it once per test file that pulls: ends all pulls after each test. */
 export function endPulls(): void {
   afterEach(() => {
     for (const stop of stops.splice(0)) stop();
@@ -69,7 +69,7 @@ export function setUpPulls(plays: (url: string) => boolean, clock: Clock = syste
   return { application, source, store, packets, pull, pulls, logger, gone };
 }
 
-/** One who publishes under the name of the pulled stream. */
+/** A publisher with the name of the pulled stream. */
 export const PUBLISHER = {
   streamName: 's',
   provider: ProviderKind.RTMP,

@@ -1,4 +1,4 @@
-/** Clients of a TCP server whose sockets a `SocketReader` reads. */
+/** Clients of a TCP server whose sockets are read by a `SocketReader`. */
 import { once } from 'node:events';
 import net, { type AddressInfo } from 'node:net';
 import type { NativeAddon } from '../../src/native/addon.ts';
@@ -8,16 +8,16 @@ import { until } from '../harness/poll.ts';
 /** Both ends of a connection. */
 export interface ReadClient {
   readonly client: net.Socket;
-  /** As the server accepted it. */
+  /** The socket that the server accepted. */
   readonly accepted: net.Socket;
-  /** As the reader has given it back. */
+  /** The socket that the reader returned. */
   readonly socket: net.Socket;
   readonly bytes: () => Buffer;
-  /** What each read has brought. */
+  /** Number of bytes of each read. */
   readonly reads: readonly number[];
 }
 
-/** What was told of a socket, in order. */
+/** Names of the events of a socket, in order. */
 export function socketEvents(socket: net.Socket): string[] {
   const told: string[] = [];
   for (const name of ['end', 'close']) socket.on(name, () => told.push(name));
@@ -30,13 +30,13 @@ export class ReadSockets {
   readonly reader: SocketReader;
   readonly clients: net.Socket[] = [];
   server = net.createServer({ pauseOnConnect: true });
-  /** What is answered for every read. */
+  /** Answer to every read. */
   rest: Rest = Rest.NONE;
-  /** For how long, ms, nothing that comes will be needed, in a short rest. */
+  /** Time in a short rest until data is needed, ms. */
   slack = 0;
-  /** How often that was asked. */
+  /** Number of questions for `slack`. */
   asked = 0;
-  /** How long each read takes, ms. */
+  /** Duration of each read, ms. */
   work = 0;
 
   constructor(addon: NativeAddon | null) {
@@ -77,7 +77,7 @@ export class ReadSockets {
     return { client, ...(await taken.promise) };
   }
 
-  /** Resolves when somebody was heard who spoke later than all before. */
+  /** Resolves when data of a newly connected client has been read, so that earlier data has been read, too. */
   async others(): Promise<void> {
     const before = this.rest;
     this.rest = Rest.NONE;

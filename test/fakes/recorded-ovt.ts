@@ -1,4 +1,4 @@
-/** What OvenMediaEngine sent over OVT, packet by packet; see `test/fixtures/ovt-recorded`. */
+/** Recordings of OvenMediaEngine's OVT, packet by packet; see `test/fixtures/ovt-recorded`. */
 import { readFileSync } from 'node:fs';
 import type { OvtRequest } from '../../src/wire/ovt/message.ts';
 import { OvtPayloadType, PACKET_HEADER_LENGTH, parsePacketHeader } from '../../src/wire/ovt/packet.ts';
@@ -20,7 +20,7 @@ export function packetsOf(bytes: Buffer): { readonly type: OvtPayloadType | null
   return packets;
 }
 
-/** Answers as the recorded origin did: its media follows the answer to `play`. */
+/** Answers as in the recording: media follows the answer to `play`. */
 export function replay(recording: Buffer): OvtScript {
   const packets = packetsOf(recording);
   const last = packets.at(-1)?.type === OvtPayloadType.RESPONSE ? -1 : undefined;

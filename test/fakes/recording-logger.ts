@@ -36,14 +36,14 @@ export class RecordingLogger implements Logger {
     this.#add('error', fields, message);
   }
 
-  /** Throws for a field that is bound already: a line of JSON would have it twice. */
+  /** Throws for a field that is bound already, because a JSON line would contain it twice. */
   child(fields: object): Logger {
     const twice = Object.keys(fields).find((field) => field in this.#bindings);
     if (twice !== undefined) throw new Error(`field '${twice}' is bound twice`);
     return new RecordingLogger({ lines: this.lines, changes: this.#changes, bindings: { ...this.#bindings, ...fields } });
   }
 
-  /** All lines are kept. */
+  /** Does not limit: all lines are kept. */
   get limited(): Logger {
     return this;
   }

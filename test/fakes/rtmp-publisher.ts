@@ -11,21 +11,21 @@ import { ClientHandshake } from '../../src/wire/rtmp/handshake.ts';
 import { MessageType, type RtmpMessage } from '../../src/wire/rtmp/message.ts';
 import { Changes } from './changes.ts';
 
-/** Where a publisher comes from. */
+/** The connection of a publisher. */
 export interface Origin {
-  /** An address of loopback. */
+  /** A loopback address to connect from. */
   readonly from?: string;
-  /** Sent before anything else. */
+  /** Sent before everything else. */
   readonly prelude?: Buffer;
-  /** By RTMPS, to this host name; any certificate will do. */
+  /** Connects over TLS (RTMPS) with this server name; accepts any certificate. */
   readonly serverName?: string;
 }
 
 export class RtmpPublisher {
   readonly socket: net.Socket;
-  /** Everything the server said, in order. */
+  /** All messages of the server, in order. */
   readonly messages: RtmpMessage[] = [];
-  /** The connection is over. */
+  /** Resolves when the connection has ended. */
   readonly closed: Promise<void>;
   readonly #handshake = new ClientHandshake({ variant: 'simple' });
   readonly #writer = new ChunkWriter();
@@ -44,7 +44,7 @@ export class RtmpPublisher {
     this.socket.write(Buffer.concat([prelude ?? Buffer.alloc(0), this.#handshake.hello]));
   }
 
-  /** Connects and shakes hands. */
+  /** Connects and completes the handshake. */
   static async open(port: number, origin: Origin = {}): Promise<RtmpPublisher> {
     const publisher = new RtmpPublisher(port, origin);
     await publisher.until(() => publisher.#handshake.done);
@@ -99,7 +99,7 @@ export class RtmpPublisher {
     this.socket.write(this.#writer.write(message));
   }
 
-  /** The first command of this name, once it came. */
+  /** Resolves with the first command of this name. */
   async command(name: string): Promise<RtmpCommand> {
     let found: RtmpCommand | undefined;
     await this.until(() => {

@@ -53,7 +53,7 @@ export class RtmpServer {
 
 const publishStarted = AmfObject.of({ level: 'status', code: 'NetStream.Publish.Start', description: 'go' });
 
-/** Lets everybody publish. */
+/** Accepts all publishers. */
 export const accept: ServerScript = ({ name, transactionId }, server) => {
   if (name === 'connect') server.say('_result', transactionId, null, null);
   if (name === 'createStream') server.say('_result', transactionId, null, 1);

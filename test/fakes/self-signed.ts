@@ -33,7 +33,7 @@ export function selfSigned(host: string): Issued {
   return issue(host, null);
 }
 
-/** A certificate for `host` behind a chain: `root` is what clients trust, `intermediate` what they must be shown. */
+/** A certificate for `host` with a chain: clients trust `root`, and the server must send `intermediate`. */
 export function chained(host: string): Issued & { readonly intermediate: string; readonly root: string } {
   const root = issue('root', null, true);
   const intermediate = issue('intermediate', { ...root, name: 'root' }, true);

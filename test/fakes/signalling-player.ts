@@ -1,10 +1,10 @@
-/** Players of WebRTC as far as signalling goes. */
+/** WebRTC players that only do the signalling. */
 import { WebSocket } from 'ws';
 import { until } from '../harness/poll.ts';
 
 const FINGERPRINT = Array.from({ length: 32 }, () => 'AB').join(':');
 
-/** A player that speaks the WebSocket protocol. */
+/** A player that uses the WebSocket protocol. */
 export class SignallingPlayer {
   readonly socket: WebSocket;
   readonly heard: Record<string, unknown>[] = [];
@@ -36,7 +36,7 @@ export class SignallingPlayer {
   }
 }
 
-/** Takes the first codec of every m-line, or `codec` for video. */
+/** Accepts the first codec of every m-line, or `codec` for video. */
 export function answerTo(offer: string, codec = 'H264'): string {
   const [, ...medias] = offer.split(/(?=^m=)/m);
   const lines = ['v=0', 'o=- 1 2 IN IP4 127.0.0.1', 's=-', 't=0 0'];

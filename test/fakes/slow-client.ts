@@ -1,4 +1,4 @@
-/** A client that wastes time: it sends part of a conversation, and then nothing, or a byte now and then, and never closes. */
+/** A client that wastes time: it sends part of a conversation, then nothing or single bytes, and never closes. */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
@@ -7,23 +7,23 @@ import { connect as connectTls } from 'node:tls';
 export interface Conversation {
   readonly name: string;
   readonly messages: readonly Buffer[];
-  /** Said over and over when all messages were said. */
+  /** Repeated when all messages have been sent. */
   readonly filler: Buffer;
-  /** Inside TLS, with this protocol chosen. */
+  /** Uses TLS with this protocol. */
   readonly alpn?: 'h2' | 'http/1.1';
   /** TLS before the first message, for protocols in which the server speaks first. */
   readonly tls?: boolean;
 }
 
-/** Where a client stops to behave, and how. */
+/** The point where a client starts to misbehave, and its misbehaviour. */
 export interface Manner {
-  /** Messages that it says as it should. */
+  /** Number of messages sent correctly. */
   readonly whole: number;
-  /** `silent`: half of the next message, then nothing. `trickle`: byte by byte. `deaf`: over and over, and it reads nothing. */
+  /** `silent`: half of the next message, then nothing. `trickle`: byte by byte. `deaf`: repeats the messages without reading. */
   readonly ending: 'silent' | 'trickle' | 'deaf';
 }
 
-/** Manners that stop everywhere in a conversation. */
+/** Manners that misbehave at each point of a conversation. */
 export function mannersOf({ messages }: Conversation): Manner[] {
   const manners: Manner[] = [];
   for (let whole = 0; whole <= messages.length; whole += 1) manners.push({ whole, ending: 'silent' }, { whole, ending: 'trickle' });
@@ -32,7 +32,7 @@ export function mannersOf({ messages }: Conversation): Manner[] {
 
 export class SlowClient {
   readonly name: string;
-  /** By which the other side knows it. */
+  /** Local port, by which the server knows the client. */
   localPort = 0;
   readonly #tcp: Socket;
   #timer: NodeJS.Timeout | null = null;
@@ -42,7 +42,7 @@ export class SlowClient {
     this.#tcp = tcp;
   }
 
-  /** Connects and begins. `every`: ms between two bytes of those who trickle. */
+  /** Connects and begins. `every`: ms between two bytes of a trickling client. */
   static async start(port: number, conversation: Conversation, manner: Manner, every: number): Promise<SlowClient> {
     const tcp = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
     const name = `${conversation.name} on port ${port}: ${manner.ending} after ${manner.whole} message(s)`;
@@ -81,7 +81,7 @@ export class SlowClient {
     let said = 0;
     this.#timer = setInterval(() => {
       if (socket.destroyed) return;
-      // A message of the filler at a time: what is cut in two is tried with all others.
+      // The filler is sent as whole messages: the other messages already test cuts.
       const rest = whole < messages.length ? next.subarray(said, said + 1) : filler;
       socket.write(rest.length > 0 ? rest : filler.subarray(0, 1));
       said += 1;
@@ -89,7 +89,7 @@ export class SlowClient {
   }
 }
 
-/** Null when the other side ended it in the handshake. */
+/** Null when the server closed the connection during the handshake. */
 async function secured(tcp: Socket, alpn: string): Promise<Socket | null> {
   const socket = connectTls({ socket: tcp, rejectUnauthorized: false, ALPNProtocols: [alpn], servername: 'localhost' });
   socket.on('error', () => undefined);
@@ -99,7 +99,7 @@ async function secured(tcp: Socket, alpn: string): Promise<Socket | null> {
   return promise;
 }
 
-/** The first bytes that a TLS client says. */
+/** The first bytes of a TLS client. */
 export async function clientHello(): Promise<Buffer> {
   const { Duplex } = await import('node:stream');
   const { promise, resolve } = Promise.withResolvers<Buffer>();

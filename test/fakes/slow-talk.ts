@@ -1,4 +1,4 @@
-/** What slow clients have to say in each protocol that the server listens for. */
+/** Conversations of slow clients for each protocol that the server listens for. */
 
 import { serializeRequest } from '../../src/wire/ovt/message.ts';
 import { AmfObject } from '../../src/wire/rtmp/amf.ts';
@@ -12,7 +12,7 @@ import { type TurnAttribute, UDP_TRANSPORT } from './turn-client.ts';
 const CRLF = Buffer.from('\r\n');
 const HANDSHAKE_BLOCK = 1536;
 
-/** HTTP/1.1 to a port of viewers and of signalling. */
+/** HTTP/1.1 for ports of viewers and signalling. */
 export function viewerTalk(): Conversation[] {
   const whip = head('POST /app/whip?direction=whip', 'Content-Type: application/sdp', 'Content-Length: 5000');
   const upgrade = head(
@@ -23,7 +23,7 @@ export function viewerTalk(): Conversation[] {
     `Sec-WebSocket-Key: ${'a'.repeat(22)}==`,
   );
   const ping = webSocketFrame(0x1, '{"command":"ping"}');
-  // It also answers the pings of the protocol, though they are not listened to.
+  // A pong as well: the client answers WebSocket pings without reading them.
   const alive = Buffer.concat([webSocketFrame(0xa, ''), ping]);
   return [
     { name: 'GET', messages: [head('GET /app/none/llhls.m3u8')], filler: CRLF },
@@ -33,7 +33,7 @@ export function viewerTalk(): Conversation[] {
   ];
 }
 
-/** HTTP/1.1 to a port of the API. */
+/** HTTP/1.1 for ports of the API. */
 export function apiTalk(token: string): Conversation[] {
   const authorization = `Authorization: Basic ${Buffer.from(token).toString('base64')}`;
   return [
@@ -78,7 +78,7 @@ export function http2Talk(path: string, token: string): Conversation[] {
   ];
 }
 
-/** RTMP up to a stream of audio, then words only. `key`: the name of the stream. */
+/** RTMP up to a stream of audio, then only commands. `key`: name of the stream. */
 export function rtmpTalk(key: string): Conversation {
   const writer = new ChunkWriter();
   const message = (typeId: number, payload: Buffer): Buffer =>
@@ -99,26 +99,26 @@ export function rtmpTalk(key: string): Conversation {
   };
 }
 
-/** OVT: an edge that asks for what is not there. */
+/** OVT: an edge that requests a missing stream. */
 export function ovtTalk(): Conversation {
   const request = serializeRequest({ id: 1, command: 'describe', target: 'ovt://media.example/app/none' }, 0);
   return { name: 'OVT', messages: [request, request], filler: request.subarray(0, 1) };
 }
 
-/** TURN without the account that everybody knows. */
+/** TURN without credentials. */
 export function turnTalk(): Conversation {
   const allocate = stun(StunType.ALLOCATE_REQUEST, [UDP_TRANSPORT]);
   return { name: 'TURN', messages: [allocate, stun(StunType.BINDING_REQUEST, [])], filler: stun(StunType.BINDING_REQUEST, []) };
 }
 
-/** ICE over TCP (RFC 4571 frames) of somebody without a session. */
+/** ICE over TCP (RFC 4571 frames) without a session. */
 export function iceTalk(): Conversation {
   const check = stun(StunType.BINDING_REQUEST, [[StunAttribute.USERNAME, Buffer.from('none:none')]]);
   const framed = Buffer.concat([Buffer.of(check.length >> 8, check.length & 0xff), check]);
   return { name: 'ICE', messages: [framed], filler: framed };
 }
 
-/** A transport stream of nothing but stuffing. */
+/** A transport stream of stuffing packets only. */
 export function transportTalk(): Conversation {
   const stuffing = Buffer.alloc(188, 0xff);
   stuffing.set([0x47, 0x1f, 0xff, 0x10]);
@@ -129,7 +129,7 @@ function head(line: string, ...lines: readonly string[]): Buffer {
   return Buffer.from(`${[`${line} HTTP/1.1`, 'Host: localhost', ...lines].join('\r\n')}\r\n\r\n`);
 }
 
-/** With a mask of zeros, which leaves the text as it is. */
+/** Masked with zeros, which leaves the text unchanged. */
 function webSocketFrame(kind: number, text: string): Buffer {
   return Buffer.concat([Buffer.of(0x80 | kind, 0x80 | text.length, 0, 0, 0, 0), Buffer.from(text)]);
 }
@@ -143,7 +143,7 @@ function http2Frame(type: number, flags: number, stream: number, payload: Buffer
   return frame;
 }
 
-/** Texts of less than 127 bytes, as they are. */
+/** Texts of less than 127 bytes, without Huffman coding. */
 function hpackText(text: string): Buffer {
   return Buffer.concat([Buffer.of(text.length), Buffer.from(text)]);
 }

@@ -1,4 +1,4 @@
-/** Outbound streams of one source with a publisher that keeps what it gets, for tests of what is made of the source. */
+/** Outbound streams of one source with a publisher that keeps everything, to test the outputs of a source. */
 import { readOutputProfile } from '../../src/config/index.ts';
 import type { CloseReason } from '../../src/core/ingest.ts';
 import { PublisherKind } from '../../src/core/kinds.ts';
@@ -20,7 +20,7 @@ import { audioPackets, audioTrack, constantFrames, interleave, videoPackets, vid
 export const VIDEO = videoTrack({ id: 0 });
 export const AUDIO = audioTrack({ id: 1 });
 
-/** Two seconds of both from `from` on. */
+/** Two seconds of video and audio, starting at `from`. */
 export function media(from = 0, seconds = 2, video = VIDEO): Packet[] {
   return interleave(videoPackets(video, constantFrames({ rate: 30, gop: 30, seconds, from })), audioPackets(AUDIO, seconds, from));
 }
@@ -28,7 +28,7 @@ export function media(from = 0, seconds = 2, video = VIDEO): Packet[] {
 /** Tracks by id and variant name. */
 export const names = (tracks: readonly Track[] | undefined) => tracks?.map(({ id, variantName }) => `${id} ${variantName}`);
 
-/** Bypassed, encoded and a picture. */
+/** A profile with bypassed, encoded and image tracks. */
 export const LADDER = {
   name: 'ladder',
   outputStreamName: '${OriginStreamName}',

@@ -1,4 +1,4 @@
-/** Tracks and packets as a provider hands them in, for tests of everything behind the providers. */
+/** Tracks and packets as providers pass them on, to test everything behind the providers. */
 import type { SourceAudioTrack, SourcePacket, SourceVideoTrack } from '../../src/core/ingest.ts';
 import { BitstreamFormat } from '../../src/media/codec.ts';
 import { MILLISECONDS } from '../../src/media/timebase.ts';
@@ -35,7 +35,7 @@ export function audioTrack(overrides: Partial<SourceAudioTrack> = {}): SourceAud
   };
 }
 
-/** An access unit of one slice behind a 4-byte length; the slice header says I or P. */
+/** An access unit of one slice after a 4-byte length; its slice header is of type I or P. */
 export function accessUnit(keyframe: boolean, size = 64): Uint8Array {
   const unit = Buffer.alloc(size, 0x55);
   unit.writeUInt32BE(size - 4, 0);

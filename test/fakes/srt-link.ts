@@ -1,4 +1,4 @@
-/** Two SRT multiplexers with a bad link between them and a clock that jumps from event to event: no sockets, no waiting. */
+/** Two SRT multiplexers with a bad link between them, and a clock that jumps from event to event: no sockets, no waiting. */
 
 import type { SrtCallFailed } from '../../src/wire/srt/caller.ts';
 import type { SrtCloseReason, SrtConnection } from '../../src/wire/srt/connection.ts';
@@ -25,15 +25,15 @@ export function seeded(seed: number): () => number {
   };
 }
 
-/** How bad the link is, in each direction. */
+/** Faults of the link, in each direction. */
 export interface LinkFaults {
   /** 0 to 1. */
   readonly loss: number;
   /** µs. */
   readonly delay: number;
-  /** µs more or less than `delay`; makes packets overtake each other. */
+  /** Maximum deviation from `delay`, µs, which reorders packets. */
   readonly jitter: number;
-  /** Share of packets that come twice. */
+  /** Share of packets that arrive twice. */
   readonly duplication?: number;
   /** Drops packets for which it returns true, besides those of `loss`. */
   readonly drops?: (datagram: Uint8Array, towardsListener: boolean) => boolean;
@@ -103,7 +103,7 @@ export class SimulatedLink {
     this.caller = new SrtMultiplexer({ ...options.caller, policy: null, sender: this.#sender(true) });
   }
 
-  /** Calls the listener; `failure` is filled when that fails. */
+  /** Calls the listener; `failure` is set when the call fails. */
   call(call: Partial<OutgoingCall> = {}): { session: RecordingSession; failure: () => SrtCallFailed | null } {
     const session = new RecordingSession();
     let failure: SrtCallFailed | null = null;
@@ -182,7 +182,7 @@ export class SimulatedLink {
   }
 }
 
-/** A payload that tells its number and can be checked. */
+/** A payload that contains its number and can be verified. */
 export function numbered(index: number, length = 1316): Uint8Array {
   const payload = new Uint8Array(length).fill(index % 251);
   new DataView(payload.buffer).setUint32(0, index);

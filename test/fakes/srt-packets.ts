@@ -1,4 +1,4 @@
-/** SRT packets made by our own writers: to be parsed, and to be mutated until they cannot be. */
+/** SRT packets made by our own writers, to be parsed, and mutated by the fuzz tests. */
 import {
   type ControlPacket,
   serializeAck,
@@ -43,11 +43,11 @@ const KEYS = SessionKeys.generate(SRT_PASSPHRASE, 16).message();
 
 interface Sample {
   readonly bytes: Uint8Array;
-  /** What is read of it. */
+  /** The expected result of parsing. */
   readonly packet: ControlPacket;
 }
 
-/** A control packet of each kind but the handshake. */
+/** A control packet of each kind except the handshake. */
 export const SRT_CONTROL = {
   'keep-alive': { bytes: serializeKeepAlive(SRT_ADDRESS), packet: { type: 'keep-alive' } },
   'light acknowledgement': { bytes: serializeLightAck(77, SRT_ADDRESS), packet: { type: 'ack', number: 0, sequence: 77, report: null } },
@@ -71,7 +71,7 @@ export const SRT_ABILITIES = {
   content: serializeCapabilities(capabilitiesFor({ receive: 120, peer: 200 })),
 };
 
-/** With which a caller asks for a stream. */
+/** The handshake by which a caller requests a stream. */
 export function srtConclusion(fields: Partial<Handshake> = {}): Handshake {
   return handshakeWith({
     type: HandshakeType.CONCLUSION,

@@ -1,4 +1,4 @@
-/** A stream whose stand-in plays when the test wants it to. */
+/** A stream with a stand-in under the control of the test. */
 import { expect, vi } from 'vitest';
 import type { ApplicationConfig } from '../../src/config/index.ts';
 import { Application } from '../../src/core/application.ts';
@@ -17,7 +17,7 @@ export const LEFT: CloseReason = { code: 'peer-left', detail: 'bye' };
 export const URL = 'file:///slate.mp4';
 export const ENTRY = { url: URL, mediaRootDir: '/media', streamName: '*', afterMs: 500, keepMs: 0 };
 
-/** Records its calls, and plays when the test wants it to. */
+/** A stand-in that records its calls, and plays when the test calls it. */
 export class ToldStandIn implements StandIn {
   readonly told: string[] = [];
   readonly stage: StandInStage;
@@ -56,7 +56,7 @@ export class ToldStandIn implements StandIn {
     this.frames = 0;
   }
 
-  /** Frames of larger size than those of encoders. */
+  /** Sends frames that are larger than the encoders' frames. */
   send(frames = 1): void {
     for (let index = 0; index < frames; index += 1) {
       this.stage.push(videoPacket(this.frames, { startMs: 5_000_000, size: 999 }));
@@ -69,7 +69,7 @@ export interface Options {
   readonly sourceLoss?: object;
   readonly entry?: object;
   readonly rtmp?: object;
-  /** Of outputs; see the configuration. */
+  /** `mediaOptions` of the output profiles. */
   readonly mediaOptions?: object;
 }
 
@@ -110,7 +110,7 @@ export function setUp({ sourceLoss = {}, entry = {}, rtmp = {}, mediaOptions }: 
     onClose: (reason) => closes.push(reason),
     ...more,
   });
-  /** Time passes, at most as much at once as timers look. */
+  /** Advances the clock by `ms`, in steps as short as the intervals of timers. */
   const pass = async (ms: number): Promise<void> => {
     for (let left = ms; left > 0; left -= 50) {
       clock.advance(Math.min(50, left));
@@ -129,7 +129,7 @@ export function setUp({ sourceLoss = {}, entry = {}, rtmp = {}, mediaOptions }: 
 
 export type Studio = ReturnType<typeof setUp>;
 
-/** One second of an encoder. */
+/** Sends a second of an encoder's media. */
 export async function send(studio: Studio, ingest: IngestStream, { from = 0, startMs = 0 } = {}): Promise<void> {
   for (let index = from; index < from + 30; index += 1) {
     ingest.push(videoPacket(index, { startMs }));
@@ -138,7 +138,7 @@ export async function send(studio: Studio, ingest: IngestStream, { from = 0, sta
   }
 }
 
-/** An encoder that has sent for a second and left; the stand-in is on air with ten frames. */
+/** An encoder sends for a second and leaves; then the stand-in is on air with ten frames. */
 export async function lost(studio: Studio): Promise<ToldStandIn> {
   const encoder = studio.publish();
   await send(studio, encoder);

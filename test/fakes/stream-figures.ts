@@ -57,7 +57,7 @@ function fakeFigures() {
   };
 }
 
-/** Counters that differ from each other, so that a swapped member shows. */
+/** Counters with different values, so that swapped members are detected. */
 export function fakeTraffic(): TrafficFigures {
   const at = Date.UTC(2026, 1, 1, 10, 0, 0, 0);
   const bytes = (base: number): ByteFigures => ({ total: base + 1, lastAt: at + base, last: base + 2, avg: base + 3, max: base + 4 });

@@ -1,4 +1,4 @@
-/** Tracks and packets as the router hands them out, made of nothing: parameters and timing are real, payloads are counters. */
+/** Synthetic tracks and packets as the router passes them on: parameters and timing are real, payloads are counters. */
 import { writeCuePayload } from '../../src/containers/webvtt/cue-payload.ts';
 import { AudioCodec, VideoCodec } from '../../src/media/codec.ts';
 import type { Packet } from '../../src/media/packet.ts';
@@ -57,7 +57,7 @@ export function subtitleTrack(overrides: Partial<SubtitleTrack> = {}): SubtitleT
   };
 }
 
-/** A cue that is told at `told` ms and shown from `start` to `end` ms. */
+/** A cue that is announced at `told` ms and shown from `start` to `end` ms. */
 export function cuePacket(
   track: SubtitleTrack,
   [start, end]: readonly [number, number],
@@ -96,7 +96,7 @@ export function constantFrames(options: { rate: number; gop: number; seconds: nu
   const frames: FrameTime[] = [];
   for (let i = 0; i < Math.round(rate * seconds); i++) {
     const keyframe = i % gop === 0;
-    // Decoding order I P B B P B B: display order puts each P behind the two B that follow it.
+    // Decoding order I P B B P B B: in display order each P follows the two B-frames after it.
     const step = keyframe ? 1 : [3, 0, 0][((i - 1) % gop) % 3];
     const delay = options.bFrames === true ? (step ?? 1) / rate : 0;
     frames.push({ seconds: from + i / rate, keyframe, delay });
@@ -104,7 +104,7 @@ export function constantFrames(options: { rate: number; gop: number; seconds: nu
   return frames;
 }
 
-/** Packets for `frames`; durations are what a router without lookahead would say: the previous distance. */
+/** Packets for `frames`; each duration is the distance from the previous frame, as a router without lookahead estimates it. */
 export function videoPackets(track: VideoTrack, frames: readonly FrameTime[], size = 500): Packet[] {
   const ticks = (seconds: number): number => toTicks(seconds, track.timebase);
   let previous = 0;
@@ -136,7 +136,7 @@ export function audioPackets(track: AudioTrack, seconds: number, from = 0): Pack
   });
 }
 
-/** Packets of several tracks in the order of their decoding times, as a good source interleaves them. */
+/** Packets of several tracks in order of decoding time, as a good source interleaves them. */
 export function interleave(...tracks: readonly (readonly Packet[])[]): Packet[] {
   const time = (packet: Packet): number => toSeconds(packet.dts, packet.track.timebase);
   return tracks.flat().sort((a, b) => time(a) - time(b));

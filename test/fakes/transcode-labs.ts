@@ -1,4 +1,4 @@
-/** Labs of a file of tests, and one that those share which leave its processes alone. */
+/** Labs of a test file: one that tests share if they leave its processes alone, and separate ones for the others. */
 import { afterAll, afterEach, expect } from 'vitest';
 import type { EncodeRequest } from '../../src/core/transcoding.ts';
 import type { AudioTrack, VideoTrack } from '../../src/media/track.ts';
@@ -6,7 +6,7 @@ import { until } from '../harness/poll.ts';
 import { type EncodedMedia, encodeMedia } from '../support/encoded-media.ts';
 import { audioConfig, imageConfig, TranscodeLab, type TranscodeRun, videoConfig } from './transcode-run.ts';
 
-/** Of the media. */
+/** Duration of the media. */
 export const SECONDS = 4;
 const VIDEO = 0;
 /** Id of the audio. */
@@ -34,7 +34,7 @@ export const image = (id: number, overrides: Parameters<typeof imageConfig>[0] =
   encode: imageConfig(overrides),
 });
 
-/** There is such a process. */
+/** Whether the process exists. */
 export function alive(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -44,17 +44,17 @@ export function alive(pid: number): boolean {
   }
 }
 
-/** What a file of tests works with. */
+/** The tools of a test file. */
 export interface TranscodeLabs {
   readonly media: EncodedMedia;
   readonly tracks: () => (VideoTrack | AudioTrack)[];
-  /** A set of processes of its own. */
+  /** Opens a lab with its own processes. */
   readonly lab: (options?: ConstructorParameters<typeof TranscodeLab>[0]) => TranscodeLab;
-  /** A job of the shared lab. */
+  /** Opens a job in the shared lab. */
   readonly open: (...args: Parameters<TranscodeLab['open']>) => TranscodeRun;
 }
 
-/** To be called once by a file: after each of its tests the labs and jobs of that are over, and their processes gone. */
+/** Call it once per test file: closes labs and jobs after each test, and waits for the end of their processes. */
 export function setUpLabs(): TranscodeLabs {
   const media = encodeMedia({ video: 'libx264', audio: 'aac', seconds: SECONDS, extra: ['-bf', '0', '-g', '30', '-preset', 'ultrafast'] });
   const labs: TranscodeLab[] = [];

@@ -57,7 +57,7 @@ export interface Made {
   facts: EncodeFaultFacts | undefined;
 }
 
-/** Packets of a track that may wait while tests feed it. */
+/** Limits of the packets of a track that wait while a test feeds it. */
 const MAX_PICTURES = 8;
 const MAX_SOUND = 50;
 
@@ -68,7 +68,7 @@ interface RunOptions {
   readonly hardwareDecoding?: { readonly enable: boolean; readonly modules: string };
 }
 
-/** A supervisor with everything it needs. Close it. */
+/** A supervisor with its dependencies. The test closes it. */
 export class TranscodeLab {
   readonly queues = new QueueRegistry(systemClock);
   readonly logger = new RecordingLogger();
@@ -92,7 +92,7 @@ export class TranscodeLab {
   }
 }
 
-/** One job. */
+/** The output of one job. */
 export class TranscodeRun implements TranscodeListener {
   readonly session: TranscodeSession;
   readonly stream: string;
@@ -119,7 +119,7 @@ export class TranscodeRun implements TranscodeListener {
     return made;
   }
 
-  /** The track of an encode as it is now. */
+  /** The present track of an encode. */
   track<T extends VideoTrack | AudioTrack>(id: number): T {
     return this.made(id).tracks.at(-1) as T;
   }
@@ -142,8 +142,8 @@ export class TranscodeRun implements TranscodeListener {
   }
 
   /**
-   * Pushes packets as fast as they are taken, so that nothing is dropped: of frames only few may wait, because those that
-   * wait for seconds on a busy machine count as late.
+   * Pushes packets as fast as they are taken, so that nothing is dropped. Few frames may wait, because frames that wait for seconds on a
+   * busy machine count as late.
    */
   async feed(packets: Iterable<Packet>): Promise<void> {
     let count = 0;
@@ -156,13 +156,13 @@ export class TranscodeRun implements TranscodeListener {
     }
   }
 
-  /** Packets in front of the decoders. */
+  /** Packets waiting for the decoders. */
   waiting(): number {
     const mine = this.#lab.queues.statuses().filter(({ urn }) => urn.includes(`:s=/${this.stream}:p=trs:r=decoder_`));
     return Math.max(0, ...mine.map(({ size }) => size));
   }
 
-  /** Where the last packet of an encode ends, seconds. */
+  /** End of the last packet of an encode, seconds. */
   end(id: number): number {
     const { packets, tracks } = this.made(id);
     const last = packets.at(-1);

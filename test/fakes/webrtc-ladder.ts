@@ -5,7 +5,7 @@ import type { AudioTrack, VideoTrack } from '../../src/media/track.ts';
 
 const COMMON = { language: '', characteristics: '', bypass: true, config: null, publicName: '' };
 
-/** A video of 640 by 360; its bitrate goes by its id. */
+/** A video of 640 by 360 whose bitrate depends on its id. */
 export function video(id: number, variantName: string, codec: VideoTrack['codec'] = 'H264'): VideoTrack {
   const size = { width: 640, height: 360, framerateConf: 30 };
   return {
@@ -21,7 +21,7 @@ export function video(id: number, variantName: string, codec: VideoTrack['codec'
   };
 }
 
-/** The audio of all. */
+/** The audio of all renditions. */
 export const OPUS: AudioTrack = {
   ...COMMON,
   id: 9,
@@ -35,7 +35,7 @@ export const OPUS: AudioTrack = {
   codecString: 'opus',
 };
 
-/** Videos `low`, `high` and `other`. */
+/** A playlist of the videos `low`, `high` and `other`. */
 export const LADDER: Playlist = {
   name: 'for all',
   fileName: 'master',

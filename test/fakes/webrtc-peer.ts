@@ -1,4 +1,4 @@
-/** The connection of a WebRTC peer without browser: real connectivity checks, handshake and encryption. */
+/** The connection of a WebRTC peer without a browser: real connectivity checks, handshake and encryption. */
 import { randomBytes } from 'node:crypto';
 import { isIPv6 } from 'node:net';
 import { createCertificate, type DtlsCertificate, formatFingerprint } from '../../src/services/webrtc/transport/dtls-certificate.ts';
@@ -16,13 +16,13 @@ import {
 } from '../../src/wire/stun/stun-message.ts';
 
 const UFRAG = 'test';
-/** What its checks are answered with. */
+/** Password of the peer's ICE credentials. */
 export const PEER_PASSWORD = 'passwordpasswordpassword';
 const RETRY_MS = 200;
 /** A receiver keeps checking for consent (RFC 7675 §5.1). */
 const CONSENT_TICKS = 25;
 
-/** For the peer's media descriptions. */
+/** ICE lines of the peer's media descriptions. */
 export const PEER_CREDENTIALS: readonly string[] = [`a=ice-ufrag:${UFRAG}`, `a=ice-pwd:${PEER_PASSWORD}`];
 
 export abstract class WebrtcPeer {
@@ -49,7 +49,7 @@ export abstract class WebrtcPeer {
     this.#fanout = openFanout({ certificate: this.#certificate, listener, threads: 1 }).fanout;
   }
 
-  /** Its own media; null: it does not even decrypt. */
+  /** Media that the peer sends; null: it does not even decrypt. */
   protected abstract slots(): readonly SlotPlan[] | null;
 
   /** Media may flow. */
@@ -65,12 +65,12 @@ export abstract class WebrtcPeer {
     return `${['v=0', 'o=- 1 2 IN IP4 127.0.0.1', 's=-', 't=0 0', ...identity, ...lines].join('\r\n')}\r\n`;
   }
 
-  /** Datagrams that nobody decrypts. */
+  /** Number of datagrams that were not decrypted. */
   protected get strangers(): number {
     return this.#fanout.counters().strangers;
   }
 
-  /** Connects to who described itself so, at its first UDP candidate. */
+  /** Connects to the first UDP candidate of the peer with this description. */
   async connect(description: string, candidates: readonly string[] = description.split(/\r?\n/)): Promise<void> {
     const [, host = '', port = '0'] = / UDP \d+ (\S+) (\d+) /.exec(candidates.find((line) => line.includes(' UDP ')) ?? '') ?? [];
     const attribute = (name: string): string => new RegExp(`^a=${name}:(.*?)\r?$`, 'm').exec(description)?.[1] ?? '';
@@ -91,7 +91,7 @@ export abstract class WebrtcPeer {
     }, RETRY_MS);
   }
 
-  /** Leaves: with a word to the server, or (`silently`) without. */
+  /** Leaves with a notice to the server, or `silently`. */
   close(silently = false): void {
     if (this.#timer !== null) clearInterval(this.#timer);
     this.#timer = null;
@@ -115,7 +115,7 @@ export abstract class WebrtcPeer {
     this.#fanout.send(this.#socket, to, request);
   }
 
-  /** Answers a check of the server, as every agent does, from wherever it came. */
+  /** Answers a check of the server, whatever its source address, as every agent does. */
   protected onCheck(message: StunMessage, socket: number, from: PeerAddress): void {
     if (!isStunAuthentic(message, PEER_PASSWORD)) return;
     const { transaction } = message;

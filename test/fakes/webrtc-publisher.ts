@@ -1,22 +1,22 @@
-/** A WebRTC publisher without browser: made-up VP8. */
+/** A WebRTC publisher without a browser, with synthetic VP8. */
 import type { Fanout, SlotPlan } from '../../src/services/webrtc/transport/fanout/fanout.ts';
 import { PEER_CREDENTIALS, WebrtcPeer } from './webrtc-peer.ts';
 
 const SSRC = 4711;
-/** A keyframe of 320x180 behind the descriptor that begins a frame. */
+/** A keyframe of 320x180 after the payload descriptor that begins a frame. */
 const KEYFRAME = Buffer.from(`10${'1000009d012a4001b400aabbccdd'}`, 'hex');
 const NO_EXTENSION = { bytes: new Uint8Array(0), sendTimeAt: 0, transportSequenceAt: 0 };
 
 /** Sends VP8, keyframes only. */
 export class FakeWebrtcPublisher extends WebrtcPeer {
-  /** Compound RTCP packets that came. */
+  /** Received compound RTCP packets. */
   readonly heard: Buffer[] = [];
   #payloadType = 96;
   #source = 0;
   #fanout: Fanout | null = null;
   #sent = 0;
 
-  /** An offer of one VP8 stream. `setup`: its part in the handshake. */
+  /** An offer of one VP8 stream. `setup`: its role in the handshake. */
   offer(setup = 'actpass'): string {
     return this.describe(setup, ['a=group:BUNDLE 0', ...this.#media('96', '0')]);
   }

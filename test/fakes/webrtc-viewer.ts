@@ -1,4 +1,4 @@
-/** A WebRTC viewer without browser: it counts what arrives. */
+/** A WebRTC viewer without a browser that counts media packets. */
 import { rtpHeaderLength } from '../../src/wire/srtp/packet-head.ts';
 import { PEER_CREDENTIALS, WebrtcPeer } from './webrtc-peer.ts';
 
@@ -11,11 +11,11 @@ export interface ReceivedPacket {
 }
 
 export interface WebrtcViewerOptions {
-  /** Only counts packets, without decrypting or keeping them: hundreds of viewers then fit on a core. */
+  /** Counts packets without decrypting or keeping them, so that hundreds of viewers fit on a core. */
   readonly counting?: boolean;
-  /** Agrees to the retransmission format where it is offered; it asks for nothing. */
+  /** Accepts the retransmission format if it is offered; never sends NACKs. */
   readonly retransmission?: boolean;
-  /** Told of each media packet when it arrives. */
+  /** Called for each media packet on arrival. */
   readonly onPacket?: (packet: ReceivedPacket) => void;
 }
 
@@ -31,11 +31,11 @@ export class WebrtcViewer extends WebrtcPeer {
 
   /** Media packets that arrived. */
   get received(): number {
-    // Packets without keys belong to nobody the fanout knows.
+    // Without keys the fan-out counts all packets as unknown.
     return this.#options.counting === true ? this.strangers : this.packets.length;
   }
 
-  /** The answer to an offer of ours: the first codec of each m-line. */
+  /** The answer to our offer: the first codec of each m-line. */
   answer(offer: string): string {
     const [, ...medias] = offer.split(/(?=^m=)/m);
     const lines: string[] = [];

@@ -1,5 +1,5 @@
 /**
- * A whole server that serves viewers over WebRTC and SRT while hostile datagrams and frames come in, for sanitizers:
+ * A complete server with WebRTC and SRT viewers under hostile datagrams and frames, for sanitizers:
  * `LIVE_PRELOAD=… LIVE_NATIVE=… node test/fuzz/live.ts SECONDS SEED`. Only the server runs under the sanitizer. Exits with 1 on a failure.
  */
 import { createSocket } from 'node:dgram';
@@ -25,18 +25,18 @@ import { SRT_TARGETS } from './targets/srt.ts';
 import { WEBRTC_TARGETS } from './targets/webrtc.ts';
 
 const [seconds = 20, seed = 1] = process.argv.slice(2).map(Number);
-/** Sanitized code is slow, on a machine that may be busy. */
+/** Sanitized code is slow, and the machine may be busy. */
 const PATIENCE_MS = 180_000;
 const BURST = 64;
 const PAUSE_MS = 10;
 const RESULTS_OF_SANITIZERS = /AddressSanitizer|ThreadSanitizer|LeakSanitizer|runtime error:/;
 const WAIT = { deadlineMs: PATIENCE_MS, everyMs: 100 };
 
-/** A viewer whose reports are authentic and hostile. */
+/** A viewer that sends authentic but hostile reports. */
 class HostileViewer extends SocketViewer {
   #tell: ((packet: Uint8Array) => void) | null = null;
 
-  /** Nothing happens before it is connected. */
+  /** Does nothing before the viewer is connected. */
   tell(packet: Uint8Array): void {
     this.#tell?.(packet);
   }
@@ -54,7 +54,7 @@ async function seedsOf(targets: typeof WEBRTC_TARGETS, names: RegExp): Promise<U
   return seeds.flatMap(({ form, all }) => (form === 'packets' ? all.flatMap(splitPackets) : [...all]));
 }
 
-/** The session that somebody else at `127.0.0.2` knows the password of, as a viewer knows his. */
+/** Opens a session whose password an attacker at `127.0.0.2` knows. */
 async function openKnown(server: TestServer): Promise<{ sender: CheckSender; close: () => void }> {
   const socket = new WebSocket(`ws://127.0.0.1:${server.ports.http}/app/live`);
   const { promise, resolve, reject } = Promise.withResolvers<string>();
@@ -79,7 +79,7 @@ async function openKnown(server: TestServer): Promise<{ sender: CheckSender; clo
   };
 }
 
-/** Datagrams and frames of anybody, until `end`. */
+/** Sends hostile datagrams and frames until `end`. */
 async function attack(server: TestServer, srtPorts: readonly number[], end: number): Promise<number> {
   const random = new Random(seed);
   const [stun, dtls, srt] = await Promise.all([
@@ -102,7 +102,7 @@ async function attack(server: TestServer, srtPorts: readonly number[], end: numb
       const datagram = random.once(4) ? random.pick(pool) : mutate(random.pick(pool), pool, random, 'bytes');
       if (datagram.length > 0 && datagram.length < 8000) {
         udp.send(datagram, server.ports.ice, '127.0.0.1');
-        // From a place that belongs to a session.
+        // From an address that belongs to a session.
         known.sender.send(datagram);
         tcp?.write(frameDatagram(datagram));
       }
@@ -115,13 +115,13 @@ async function attack(server: TestServer, srtPorts: readonly number[], end: numb
       tcp = connect(server.ports.ice, '127.0.0.1');
       tcp.on('error', () => undefined);
     } else if (random.once(8)) tcp.write(random.bytes(64));
-    // The path is asked, answers, and is nominated again: it takes turns with none.
+    // Makes the server check the path; it is answered, and the path is nominated again. So proven and unproven paths alternate.
     if (random.once(4)) known.sender.check();
     if (random.once(200)) {
       known.close();
       known = await openKnown(server);
     }
-    // The system takes what was sent, and the server its turn.
+    // Lets the system and the server take the datagrams.
     await delay(PAUSE_MS);
   }
   tcp?.destroy();

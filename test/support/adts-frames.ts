@@ -1,8 +1,8 @@
-/** The ADTS frames of a whole file. The server reads one at a time. */
+/** The ADTS frames of a whole file. The server itself reads one at a time. */
 import { type AdtsFrame, parseAdtsHeader } from '../../src/codecs/aac/adts.ts';
 import { ProtocolError } from '../../src/util/protocol-error.ts';
 
-/** The frames of `data`, one behind the other. Throws `ADTS` when one is broken or incomplete. */
+/** The frames of `data` in order. Throws `ADTS` for a broken or incomplete frame. */
 export function* adtsFrames(data: Uint8Array): Generator<AdtsFrame> {
   let offset = 0;
   while (offset < data.length) {

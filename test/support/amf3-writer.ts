@@ -1,4 +1,4 @@
-/** AMF3 values (amf-file-format-spec of 2013), written plainly: the server only reads them. */
+/** Writes AMF3 values (amf-file-format-spec of 2013) in the simplest form; the server only reads them. */
 import { AmfObject, type AmfValue, AmfWriter } from '../../src/wire/rtmp/amf.ts';
 import { Amf3Marker } from '../../src/wire/rtmp/amf3.ts';
 
@@ -6,7 +6,7 @@ const INTEGER_BITS = 29;
 const MAX_INTEGER = 2 ** (INTEGER_BITS - 1) - 1;
 const MIN_INTEGER = -(2 ** (INTEGER_BITS - 1));
 
-/** One value in AMF3, without the AVM+ marker in front. Throws `TypeError` for what AMF3 cannot carry. */
+/** A value in AMF3, without the AVM+ marker before it. Throws `TypeError` for an unsupported value. */
 export function serializeAmf3(value: AmfValue): Buffer {
   const writer = new AmfWriter();
   writeValue(writer, value);

@@ -1,4 +1,4 @@
-/** `npm audit` against registries that answer, do not, or say something else. */
+/** `npm audit` with registries that answer, do not answer, or answer something else. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -12,7 +12,7 @@ const ROOT = path.dirname(path.dirname(path.dirname(fileURLToPath(import.meta.ur
 const BULK = '/-/npm/v1/security/advisories/bulk';
 
 let folder = '';
-/** npm remembers advisories, and must not remember these. */
+/** npm caches advisories, and must not cache these. */
 const OWN: NodeJS.ProcessEnv = { npm_config_noproxy: '127.0.0.1' };
 beforeEach(() => {
   folder = mkdtempSync(path.join(tmpdir(), 'millrace-audit-'));
@@ -20,7 +20,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Starts a registry; resolves with what npm is told of it. */
+/** Starts a registry; resolves with the environment that makes npm use it. */
 async function registry(answer: RequestListener): Promise<NodeJS.ProcessEnv> {
   const server = createServer((request, response) => {
     request.resume();

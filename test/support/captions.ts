@@ -13,14 +13,14 @@ export const PACKET_START = 3;
 
 const [RESUME_LOADING, ERASE_MEMORY, ERASE_DISPLAYED, END_OF_CAPTION, ROW_15] = [0x20, 0x2e, 0x2c, 0x2f, 0x60];
 
-/** An SEI unit with these triplets, all of them valid. */
+/** An SEI unit with these triplets, all valid. */
 export function captionUnit(codec: VideoCodec, triplets: readonly Triplet[]): Uint8Array {
   const data = triplets.flatMap(([type, first, second]) => [0xfc | type, first, second]);
   const payload = [0xb5, 0x00, 0x31, ...Buffer.from('GA94'), 0x03, 0x40 | triplets.length, 0xff, ...data, 0xff];
   return buildSeiUnit(codec, 4, Uint8Array.from(payload));
 }
 
-/** Triplets, one for each frame, that show `text` and remove it `frames` frames later. */
+/** Triplets, one per frame, that show `text` and remove it `frames` frames later. */
 export function popOn(text: string, frames: number): Triplet[] {
   const control = (code: number): Triplet => [FIELD_1, odd(0x14), odd(code)];
   const twice = (code: number): Triplet[] => [control(code), control(code)];
@@ -34,7 +34,7 @@ export function popOn(text: string, frames: number): Triplet[] {
   return [...codes, ...pairs, ...twice(END_OF_CAPTION), ...padding, ...twice(ERASE_DISPLAYED)];
 }
 
-/** With the parity of line 21. */
+/** With the parity bit of line 21. */
 function odd(value: number): number {
   let ones = 0;
   for (let bits = value; bits > 0; bits >>= 1) ones += bits & 1;

@@ -13,22 +13,22 @@ import {
   type VirtualHostConfig,
 } from '../../src/config/index.ts';
 
-/** A made-up application with these members. */
+/** A minimal application with these members. */
 export function application(members: object): ApplicationConfig {
   return readApplication({ name: 'app', type: 'live', ...members }).typed;
 }
 
-/** A made-up virtual host with these members. */
+/** A minimal virtual host with these members. */
 export function virtualHost(members: object): VirtualHostConfig {
   return readVirtualHost({ name: 'v', ...members }).typed;
 }
 
-/** A made-up output profile with these members. */
+/** A minimal output profile with these members. */
 export function profile(members: object): OutputProfileConfig {
   return readOutputProfile({ name: 'p', outputStreamName: 'o', ...members }).typed;
 }
 
-/** The encodes of a profile that has these. */
+/** The encodes of a profile with these members. */
 export function encodes(members: object): EncodesConfig {
   return profile({ encodes: members }).encodes;
 }
@@ -45,7 +45,7 @@ export function server(inner: string): ServerConfig {
   return parseServerConfig(`<Server version="8"><Type>origin</Type><IP>*</IP>${inner}</Server>`, 'Server.xml', {}).config;
 }
 
-/** Why a reader refuses; `accepted` when it does not. */
+/** Text of a reader's error; `accepted` without an error. */
 export function messageOf(action: () => unknown): string {
   try {
     action();

@@ -1,27 +1,27 @@
-/** Reads a Dockerfile as far as ours go: stages, instructions, exec forms, variables of `ARG`. */
+/** Reads a Dockerfile as far as ours need it: stages, instructions, exec forms, variables of `ARG`. */
 
-/** One instruction of a stage, with variables put in. */
+/** An instruction of a stage, with its variables replaced. */
 export interface Instruction {
   readonly name: string;
-  /** What follows the name, on one line. */
+  /** The text after the name, on one line. */
   readonly text: string;
-  /** Words in front: `--from=build`. */
+  /** Flags before the text: `--from=build`. */
   readonly flags: Readonly<Record<string, string>>;
-  /** The words of a JSON array, or those between blanks. */
+  /** The elements of a JSON array, or the words between blanks. */
   readonly words: readonly string[];
 }
 
 /** A stage, from its `FROM` on. */
 export interface Stage {
   readonly image: string;
-  /** Empty for one without. */
+  /** Empty for a stage without a name. */
   readonly name: string;
   readonly instructions: readonly Instruction[];
 }
 
 const FLAG = /^--([\w-]+)(?:=(\S+))?\s+/;
 
-/** The stages of a Dockerfile, in order. Throws for what stands in no stage. */
+/** The stages of a Dockerfile, in order. Throws for an instruction before the first stage. */
 export function readDockerfile(text: string): Stage[] {
   const variables = new Map<string, string>();
   const stages: { image: string; name: string; instructions: Instruction[] }[] = [];
@@ -58,7 +58,7 @@ function instruction(name: string, given: string): Instruction {
     flags[flag[1] ?? ''] = flag[2] ?? '';
     text = text.slice(flag[0].length);
   }
-  // What a health check runs stands behind a word.
+  // The command of a health check follows the word CMD.
   const command = name === 'HEALTHCHECK' ? text.replace(/^CMD\s+/, '') : text;
   const words = command.startsWith('[') ? (JSON.parse(command) as string[]) : command.split(/\s+/);
   return { name, text, flags, words };

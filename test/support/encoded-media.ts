@@ -1,4 +1,4 @@
-/** Real media for tests: encoded by Debian's ffmpeg on the spot, taken apart with mp4box. */
+/** Real media for tests, encoded by Debian's ffmpeg and demuxed by mp4box. */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -15,29 +15,29 @@ export interface EncodedMedia {
   readonly audio: AudioTrack | null;
   /** The encoded tracks, video first. */
   readonly tracks: readonly (VideoTrack | AudioTrack)[];
-  /** In the order of decoding times. */
+  /** In order of decoding time. */
   readonly packets: readonly Packet[];
 }
 
 /** What to encode. */
 export interface EncodeRequest {
   readonly seconds: number;
-  /** ffmpeg's encoder for the test frame; null for none. */
+  /** ffmpeg's encoder for the test pattern; null: no video. */
   readonly video: string | null;
-  /** ffmpeg's encoder for the tone; null for none. */
+  /** ffmpeg's encoder for the tone; null: no audio. */
   readonly audio: string | null;
-  /** `WIDTHxHEIGHT`, by default 320x180. */
+  /** `WIDTHxHEIGHT`; default: 320x180. */
   readonly size?: string;
-  /** Frames per second, by default 30. */
+  /** Frames per second; default: 30. */
   readonly rate?: number;
-  /** Frames from keyframe to keyframe, by default 60. */
+  /** Frames between keyframes; default: 60. */
   readonly gop?: number;
   readonly channels?: number;
   /** Further options of the encoders. */
   readonly extra?: readonly string[];
 }
 
-/** Runs ffmpeg and takes its output apart. Video is timed in 1/90000 s, audio in 1/48000 s; both begin near 0. */
+/** Runs ffmpeg and demuxes its output. The timebase of video is 1/90000 s, of audio 1/48000 s; both begin near 0. */
 export function encodeMedia(request: EncodeRequest): EncodedMedia {
   const directory = mkdtempSync(join(tmpdir(), 'millrace-test-'));
   try {
@@ -108,7 +108,7 @@ function pictureSize({ video }: Track): { width: number; height: number } {
   return { width: video.width, height: video.height };
 }
 
-/** Body of the first box of `type` anywhere in the file: sample entries are no plain containers. */
+/** Content of the first box of `type` anywhere in the file, because sample entries are not plain containers. */
 function boxBody(bytes: Buffer, type: string): Uint8Array | null {
   const at = bytes.indexOf(type, bytes.indexOf('stsd'));
   return at < 0 ? null : new Uint8Array(bytes.subarray(at + 4, at - 4 + bytes.readUInt32BE(at - 4)));
@@ -117,7 +117,7 @@ function boxBody(bytes: Buffer, type: string): Uint8Array | null {
 function videoConfig(bytes: Buffer): { codec: VideoCodec; config: Uint8Array } {
   for (const [type, codec] of Object.entries(VIDEO_CONFIGS)) {
     const body = boxBody(bytes, type);
-    // vpcC is a full box: version and flags are not part of the record.
+    // vpcC is a full box; its version and flags are not part of the record.
     if (body !== null) return { codec, config: type === 'vpcC' ? body.subarray(4) : body };
   }
   throw new Error('no video configuration in the file');
@@ -134,7 +134,7 @@ function audioConfig(bytes: Buffer): { codec: AudioCodec; config: Uint8Array | n
   return { codec: AudioCodec.AAC, config: esds.slice(at + 5, at + 5 + (esds[at + 4] ?? 0)) };
 }
 
-/** dOps back to the OpusHead it was made from (RFC 7845 §5.1): the same fields in the other byte order. */
+/** Converts dOps back to OpusHead (RFC 7845 §5.1): the same fields in the other byte order. */
 function opusHead(dops: Uint8Array): Uint8Array {
   const view = new DataView(dops.buffer, dops.byteOffset, dops.byteLength);
   return buildOpusHead({ channels: view.getUint8(1), preSkip: view.getUint16(2), inputSampleRate: view.getUint32(4) });

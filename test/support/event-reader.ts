@@ -1,4 +1,4 @@
-/** Reads server-sent events from a response body as they come. */
+/** Reads server-sent events from a response body as they arrive. */
 import { type ClientRequest, type IncomingMessage, request } from 'node:http';
 
 export interface ReadEvent {
@@ -8,14 +8,14 @@ export interface ReadEvent {
   readonly data: any;
 }
 
-/** `close` it. */
+/** The test closes it. */
 export class EventReader {
   readonly events: ReadEvent[] = [];
-  /** Comments that came. */
+  /** Number of received comments. */
   beats = 0;
-  /** Told by the server. */
+  /** The server's `retry` value, ms; 0 before it came. */
   retry = 0;
-  /** The answer has ended: `end` in order, `cut` without. */
+  /** End of the answer: `end` in order, `cut` by a broken connection; null before. */
   over: 'end' | 'cut' | null = null;
   readonly response: IncomingMessage;
   readonly #request: ClientRequest;
@@ -53,7 +53,7 @@ export class EventReader {
     return this.events.map(({ event }) => event);
   }
 
-  /** Resolves with the first event of this type that there is, or that comes; the test's timeout is the deadline. */
+  /** Resolves with the first matching event of this type, past or future; the test's timeout is the deadline. */
   async of(event: string, matches: (data: ReadEvent['data']) => boolean = () => true): Promise<ReadEvent> {
     for (;;) {
       const found = this.events.find((each) => each.event === event && matches(each.data));
@@ -63,7 +63,7 @@ export class EventReader {
     }
   }
 
-  /** Resolves when the answer is over. */
+  /** Resolves when the answer has ended. */
   async ended(): Promise<'end' | 'cut'> {
     while (this.over === null) await new Promise((resolve) => setTimeout(resolve, 5));
     return this.over;

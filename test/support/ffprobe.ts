@@ -1,4 +1,4 @@
-/** Asks ffprobe what it thinks of bytes we made. */
+/** Judges our output with ffprobe. */
 import { spawnSync } from 'node:child_process';
 
 export interface ProbedStream {
@@ -23,7 +23,7 @@ export interface ProbedPacket {
 export interface Probe {
   readonly streams: readonly ProbedStream[];
   readonly packets: readonly ProbedPacket[];
-  /** Warnings and errors, one a line; empty when it is content. */
+  /** Warnings and errors, one per line; empty without any. */
   readonly complaints: readonly string[];
 }
 
@@ -35,7 +35,7 @@ export function ffprobe(media: Uint8Array): Probe {
   return { streams, packets, complaints: stderr.split('\n').filter((line) => line.trim() !== '') };
 }
 
-/** Decodes everything with ffmpeg and returns what it complained about. */
+/** Decodes everything with ffmpeg and returns its complaints. */
 export function decodeComplaints(media: Uint8Array): string[] {
   const args = ['-v', 'warning', '-xerror', '-i', 'pipe:0', '-f', 'null', '-'];
   const { stderr } = spawnSync('/usr/bin/ffmpeg', args, { input: media, maxBuffer: 256 * 1024 * 1024, encoding: 'utf8' });

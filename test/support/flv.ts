@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 
 /** One tag of an FLV file. */
 export interface FlvTag {
-  /** 8 audio, 9 video, 18 script data: the RTMP message type too. */
+  /** 8 audio, 9 video, 18 script data; equal to the RTMP message type. */
   readonly type: number;
   /** Milliseconds. */
   readonly timestamp: number;
@@ -29,7 +29,7 @@ export function readFlv(file: string): readonly FlvTag[] {
   return tags;
 }
 
-/** Sequence headers and AAC configurations come before the first frame and are not frames themselves. */
+/** True for frames; sequence headers and AAC configurations are no frames. */
 export function isAudioFrame(tag: FlvTag): boolean {
   return tag.type === FLV_AUDIO && tag.data[1] === 1;
 }

@@ -1,12 +1,12 @@
-/** What every parser must survive: samples cut at every byte, flipped bits, random bytes. */
+/** Inputs that every parser must survive: samples cut at every byte, flipped bits, random bytes. */
 import fc from 'fast-check';
 import { ProtocolError } from '../../src/util/protocol-error.ts';
 
 const RUNS = 300;
 
 /**
- * Runs `parse` over every prefix of `samples`, over samples with one byte changed and over random bytes. It may
- * return or throw `ProtocolError`; anything else fails the test.
+ * Runs `parse` with every prefix of `samples`, with samples of which one byte is changed, and with random bytes. It may return or throw
+ * `ProtocolError`; anything else fails the test.
  */
 export function survivesHostileBytes(parse: (data: Uint8Array) => unknown, samples: readonly Uint8Array[]): void {
   const attempt = (data: Uint8Array): void => {

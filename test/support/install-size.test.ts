@@ -1,4 +1,4 @@
-/** What a production installation takes on the disk, by the packages of this checkout. */
+/** Disk space of a production installation, from the packages of this checkout. */
 import { existsSync, lstatSync, readdirSync, readFileSync, realpathSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
@@ -6,16 +6,16 @@ import { expect, test } from 'vitest';
 const ROOT = path.join(import.meta.dirname, '../..');
 const MIB = 1_048_576;
 const BLOCK = 512;
-/** Of `node_modules` after `npm ci --omit=dev --ignore-scripts`, MiB. */
+/** Limit of `node_modules` after `npm ci --omit=dev --ignore-scripts`, MiB. */
 const MOST = 250;
 
 interface Entry {
   readonly dev?: boolean;
-  /** A folder of the repository, which is not installed by itself. */
+  /** A folder of the repository, which is not installed itself. */
   readonly link?: boolean;
 }
 
-/** As `du` counts: blocks, each file once however many names it has. */
+/** Counts as `du` does: blocks, each file once even with several names. */
 function blocksOf(place: string, counted: Set<string>): number {
   const file = lstatSync(place);
   const id = `${file.dev} ${file.ino}`;
@@ -27,14 +27,14 @@ function blocksOf(place: string, counted: Set<string>): number {
 
 test('packages for production are at most 250 MiB without Node.js itself', () => {
   const { packages } = JSON.parse(readFileSync(path.join(ROOT, 'package-lock.json'), 'utf8')) as { packages: Record<string, Entry> };
-  // Node.js is on the machine, or comes by the install script of its package, which fetches what no lock file names.
+  // Node.js is on the machine, or comes through the install script of its package, whose download no lock file names.
   const names = Object.keys(packages).filter((name) => /^node_modules\/(@[^/]+\/)?[^/]+$/.test(name) && name !== 'node_modules/node');
   const there = names.filter((name) => packages[name]?.dev !== true && packages[name]?.link !== true && existsSync(path.join(ROOT, name)));
   const counted = new Set<string>();
   const sizes = there.map((name) => ({ name, mib: (blocksOf(realpathSync(path.join(ROOT, name)), counted) * BLOCK) / MIB }));
   const largest = sizes.sort((a, b) => b.mib - a.mib).slice(0, 8);
   const sum = sizes.reduce((total, { mib }) => total + mib, 0);
-  // The largest is there; otherwise this has counted nothing.
+  // Proves that packages were counted at all.
   expect(largest[0]?.name).toMatch(/^node_modules\/@seydx\/node-av-/);
   expect(sum, largest.map(({ name, mib }) => `${name} ${mib.toFixed(1)}`).join(', ')).toBeLessThanOrEqual(MOST);
 });

@@ -1,4 +1,4 @@
-/** The order of test files where no earlier run is known. */
+/** Order of test files without results of an earlier run. */
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -8,7 +8,7 @@ import { EARLY, LongestFirst } from '../harness/longest-first.ts';
 
 const ROOT = path.dirname(path.dirname(path.dirname(fileURLToPath(import.meta.url))));
 
-/** What the order is made of: no durations, and the sizes that files have. */
+/** Input of the order: no durations, only the sizes of files. */
 function withoutResults(sizes: Readonly<Record<string, number>>): Vitest {
   const cache = {
     getFileTestResults: () => undefined,

@@ -1,10 +1,10 @@
-/** Memory of this process after a collection, for tests that look for growth. */
+/** Memory of this process after garbage collection, for tests that look for growth. */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
 let collect: (() => void) | null = null;
 
-/** Bytes: what JavaScript holds, and what the whole process has, threads of the addon included. */
+/** Bytes: the heap of JavaScript, and the whole process including threads of the addon. */
 export async function memoryInUse(): Promise<{ readonly held: number; readonly resident: number }> {
   if (collect === null) {
     setFlagsFromString('--expose-gc');

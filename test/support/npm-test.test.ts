@@ -1,4 +1,4 @@
-/** The time that `npm test` gives its steps, what it makes of a run that was ended, and the processes that such a run leaves. */
+/** Time limits of the steps of `npm test`, the result of an aborted run, and the processes that such a run leaves. */
 import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -135,7 +135,7 @@ test('vitest reports each finished file while it runs, and at its end the files 
   const name = (base: string): string => path.relative(ROOT, path.join(folder, base));
   const two = { file: name('a.test.js'), test: 'two', message: 'no' };
   const hook = { file: name('c.test.js'), test: '(the file)', message: 'hook' };
-  // Whether vitest tells of a file that does not load before the end is a matter of luck.
+  // vitest may or may not report a file that does not load before it is aborted.
   expect(sorted(before.failures.filter((failure) => failure.file !== name('b.test.js')))).toEqual([
     two,
     hook,
@@ -166,7 +166,7 @@ test('children of a program are killed with it, and its exit code is returned', 
   await until('the one left behind to end', () => !isRunning(pid));
 });
 
-/** A process that has ended and that nobody waits for still has its entry. */
+/** A process that has ended still has an entry until its parent collects it. */
 function isRunning(pid: number): boolean {
   return existsSync(`/proc/${pid}/stat`) && !/\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
 }

@@ -1,4 +1,4 @@
-/** The sockets of this process according to the Linux kernel, which forgets none. */
+/** The sockets of this process according to the Linux kernel, which misses none. */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 
 const LISTENING = '0A';
@@ -11,7 +11,7 @@ export interface OpenSocket {
   readonly listening: boolean;
 }
 
-/** All sockets over IP that this process holds, whatever thread opened them. */
+/** All IP sockets of this process, from all threads. */
 export function openSockets(): OpenSocket[] {
   const own = ownInodes();
   const sockets: OpenSocket[] = [];
@@ -48,7 +48,7 @@ function ownInodes(): Set<string> {
       const inode = /^socket:\[(\d+)\]$/.exec(readlinkSync(`/proc/self/fd/${name}`))?.[1];
       if (inode !== undefined) inodes.add(inode);
     } catch {
-      // It was closed meanwhile.
+      // The socket was closed meanwhile.
     }
   }
   return inodes;

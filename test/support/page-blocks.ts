@@ -1,31 +1,31 @@
-/** The code blocks of README and the pages, to type, to copy or to read. */
+/** The code blocks of README and the pages in `docs/`. */
 import { globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 
 const ROOT = path.resolve(import.meta.dirname, '../..');
 
-/** README, how to contribute, and everything in `docs/`. */
+/** README, CONTRIBUTING, and all pages in `docs/`. */
 export const PAGES: readonly string[] = globSync(['README.md', 'CONTRIBUTING.md', 'docs/**/*.md'], { cwd: ROOT }).sort();
 
 export interface PageBlock {
   /** Path of the page from the root of the repository. */
   readonly page: string;
-  /** Where its first line stands, from 1 on. */
+  /** Line of its first line, from 1 on. */
   readonly line: number;
-  /** The language after the fence; empty for a block that is only shown, such as output. */
+  /** The language of the fence; empty for a block that is only shown, such as output. */
   readonly language: string;
   readonly text: string;
 }
 
-/** A block that `blocksIn` leaves out. */
+/** A block that `blocksIn` omits. */
 interface NotRun {
   readonly page: string;
-  /** The block begins like this. */
+  /** The beginning of the block. */
   readonly begins: string;
   readonly why: string;
 }
 
-/** Blocks that a test cannot type, or that a test of their own types. */
+/** Blocks that no test can type, or that another test types. */
 export const NOT_RUN: readonly NotRun[] = [
   { page: 'README.md', begins: 'npm ci\n', why: 'it installs what the tests run on; `.ci/run` begins with it' },
   { page: 'README.md', begins: 'npm test ', why: 'it is what runs the tests' },
@@ -79,12 +79,12 @@ export function allBlocksIn(page: string): PageBlock[] {
   }));
 }
 
-/** The row of `NOT_RUN` for a block. */
+/** The entry of `NOT_RUN` for a block. */
 export function reasonNotToRun({ page, text }: PageBlock): NotRun | undefined {
   return NOT_RUN.find((each) => each.page === page && text.startsWith(each.begins));
 }
 
-/** The blocks of a page in `language` that a test is to run. */
+/** The blocks of a page in `language` that a test must run. */
 export function blocksIn(page: string, language: string): PageBlock[] {
   return allBlocksIn(page).filter((block) => block.language === language && reasonNotToRun(block) === undefined);
 }

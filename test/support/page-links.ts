@@ -1,6 +1,6 @@
-/** Links of Markdown pages, as those who host them make anchors. */
+/** Links of Markdown pages, and anchors as code hosts make them. */
 
-/** A link with its place. */
+/** A link with its location. */
 export interface PageLink {
   readonly target: string;
   readonly line: number;
@@ -10,7 +10,7 @@ const FENCE = /^\s*(?:```|~~~)/;
 const LINK = /\]\(\s*<?([^)\s>]+)>?(?:\s+"[^"]*")?\s*\)/g;
 const TAG = /<(?:a|img|source)\b[^>]*?\b(?:href|src|srcset)="([^"]+)"/g;
 
-/** Its lines without those of code blocks, which are empty instead. */
+/** The lines of a page; lines in code blocks are empty. */
 function proseOf(text: string): string[] {
   let isCode = false;
   return text.split('\n').map((line) => {
@@ -20,7 +20,7 @@ function proseOf(text: string): string[] {
   });
 }
 
-/** Links and pictures outside of code. */
+/** Links and images outside code. */
 export function linksOf(text: string): PageLink[] {
   return proseOf(text).flatMap((line, at) => {
     const shown = line.replace(/`[^`]*`/g, '``');
@@ -28,7 +28,7 @@ export function linksOf(text: string): PageLink[] {
   });
 }
 
-/** Anchors of the headings: a heading that comes again has a number behind it. */
+/** Anchors of the headings; a repeated heading gets a number. */
 export function anchorsOf(text: string): Set<string> {
   const anchors = new Set<string>();
   for (const line of proseOf(text)) {
@@ -43,7 +43,7 @@ export function anchorsOf(text: string): Set<string> {
   return anchors;
 }
 
-/** What is wrong with the links of a page; `read` has the text of a file by its path, null where there is none. */
+/** Faults of the links of a page; `read` returns the text of a file by its path, null if it does not exist. */
 export function brokenLinks(page: string, text: string, read: (path: string) => string | null): string[] {
   return linksOf(text).flatMap(({ target, line }) => {
     if (/^[a-z][a-z0-9+.-]*:/i.test(target)) return [];

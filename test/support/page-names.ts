@@ -1,6 +1,6 @@
-/** What a page says of the code in backticks: files, folders, and names with a capital inside. */
+/** Names of code in backticks on a page: files, folders, and identifiers with a capital inside. */
 
-/** One name of a page; `line` counts from 1. */
+/** A name on a page; `line` counts from 1. */
 export interface NamedThing {
   readonly kind: 'file' | 'folder' | 'name';
   readonly text: string;
@@ -9,12 +9,12 @@ export interface NamedThing {
 
 const BLOCK = /^```.*?^```/gms;
 const CODE = /`([^`\n]+)`/g;
-/** In a folder, or of a kind that only this repository has; `NAME` in it stands for many. */
+/** A file in a folder, or with an extension that only this repository uses; `NAME` stands for any name. */
 const FILE = /^(?:[\w.@-]+\/)+[\w.-]+\.[a-z]{1,7}$|^[a-z][\w-]*\.(?:ts|mjs|cc|h)$/;
 const FOLDER = /^(?:[a-z][\w.-]*\/)+$/;
 const NAME = /(?<![\w./-])[A-Za-z][\w$]*[a-z][A-Z][\w$]*/g;
 
-/** The names of a page, without those in its blocks of code. */
+/** The names on a page, without those in code blocks. */
 export function namesOf(page: string): NamedThing[] {
   const text = page.replace(BLOCK, (block) => block.replace(/[^\n]/g, ''));
   return text.split('\n').flatMap((line, at) =>

@@ -1,4 +1,4 @@
-/** A made-up program whose modules a start puts together, with the scripts that do it. */
+/** A small program whose modules are bundled at its start, with the real scripts. */
 import { execFileSync } from 'node:child_process';
 import {
   cpSync,
@@ -58,7 +58,7 @@ function write(file: string, text: string): void {
   writeFileSync(path.join(root, file), text);
 }
 
-/** A file of the bundle, as it is now. */
+/** Loads the present version of a file of the bundle. */
 function load(name: string): { serve(): Promise<unknown> } {
   const file = path.join(folder, name);
   delete require.cache[file];
@@ -78,7 +78,7 @@ test('the bundle behaves like the modules, and finds their files, packages and t
   expect(await load('serve.cjs').serve()).toEqual({ ...said, worker: pathToFileURL(worker).href });
   expect(readFileSync(path.join(folder, 'serve.cjs'), 'latin1')).not.toMatch(/[^\0-\x7e]/);
   expect(load('delivery-worker.cjs')).toMatchObject({ thread: true });
-  // A thread that starts after somebody has cleared the folder.
+  // A thread that starts after the folder was cleared.
   const { serve } = load('serve.cjs');
   rmSync(folder, { recursive: true });
   expect(await serve()).toEqual({ ...said, worker: pathToFileURL(path.join(root, 'src/delivery-worker.ts')).href });
@@ -93,7 +93,7 @@ test('it is made once, and again when a source has changed or the bundle is dama
   expect(find.findBundleOfSources(folder)).toBe(folder);
   expect(made()).toBe(first);
 
-  // Neither its size nor its time tell, as in archives whose files all have one time.
+  // The new file has the same size and time, as in archives whose files all have one time.
   write('src/program/number.ts', 'export const number: number = 2;');
   utimesSync(changed, 1, 1);
   expect(find.findBundleOfSources(folder)).toBe(folder);

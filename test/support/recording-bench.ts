@@ -1,4 +1,4 @@
-/** A FILE publisher with a folder of its own, a stream to record, and access to the recorded files. */
+/** A FILE publisher with its own folder, a stream to record, and access to the recorded files. */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -25,7 +25,7 @@ const ANYWHERE = new AllowedFolders(null, 'the setting');
 /** Why streams are closed. */
 export const CLOSED = { code: 'peer-left', detail: 'gone' } as const;
 
-/** Six seconds of frame (25 a second, B-frames, a keyframe each second) and tone. */
+/** Six seconds of video (25 frames a second, B-frames, a keyframe each second) and a tone. */
 export function encodeSample(): EncodedMedia {
   const extra = ['-x264-params', 'scenecut=0:bframes=2:b-adapt=0'];
   return encodeMedia({ seconds: 6, video: 'libx264', audio: 'aac', rate: 25, gop: 25, extra });
@@ -40,17 +40,17 @@ export function wish(id: string, more: Partial<RecordRequest> = {}): RecordReque
   };
 }
 
-/** Made once in a test file. Each test of the file finds it with a folder of its own and a publisher that was just started. */
+/** Made once per test file. Each test gets an empty folder and a fresh publisher. */
 export class RecordingBench {
   folder!: string;
   clock!: ManualClock;
   logger!: RecordingLogger;
   settings!: FilePublisherSettings;
-  /** Of the publisher that started last. */
+  /** Conditions of the last started publisher. */
   conditions!: Conditions;
-  /** Of the publisher that started last. */
+  /** Queues of the last started publisher. */
   queues!: QueueRegistry;
-  /** The one that started last. */
+  /** The last started publisher. */
   publisher!: FilePublisher;
 
   constructor() {
@@ -58,12 +58,12 @@ export class RecordingBench {
     afterEach(() => this.#close());
   }
 
-  /** `RootPath` unless `settings` are changed. */
+  /** `RootPath`, unless `settings` are changed. */
   get root(): string {
     return join(this.folder, 'root');
   }
 
-  /** Starts another publisher on the state folder, as the next process would. */
+  /** Starts another publisher on the same state folder, as the next process would. */
   async restart(allowed = ANYWHERE): Promise<void> {
     this.conditions = new Conditions();
     this.queues = new QueueRegistry(this.clock);
@@ -86,12 +86,12 @@ export class RecordingBench {
     return this.publisher.stopRecord(this.owner, id);
   }
 
-  /** Tasks of the application; with `id`, that one or none. */
+  /** Tasks of the application; with `id`, only that task. */
   tasks(id: string | null = null): RecordInformation[] {
     return this.publisher.records(this.owner, id);
   }
 
-  /** The stream is there, with these tracks and one of data. */
+  /** A stream with these tracks and a data track. */
   stream(tracks: readonly Track[]): { stream: FakeStream; attached: PublisherStream } {
     const stream = new FakeStream();
     const attached = this.publisher.attach(stream, this.settings);
@@ -100,7 +100,7 @@ export class RecordingBench {
     return { stream, attached };
   }
 
-  /** Sends packets, the clock going with them. */
+  /** Sends packets, and advances the clock with them. */
   send(attached: PublisherStream, packets: readonly Packet[]): void {
     let last = 0;
     for (const packet of packets) {
@@ -112,7 +112,7 @@ export class RecordingBench {
     attached.onDrained?.();
   }
 
-  /** Names of the files in the root that are no information files. */
+  /** Names of the files in the root, without information files. */
   files(): string[] {
     if (!existsSync(this.root)) return [];
     return readdirSync(this.root)
@@ -120,7 +120,7 @@ export class RecordingBench {
       .sort();
   }
 
-  /** Files that have their final names. */
+  /** Files with their final names. */
   named(): string[] {
     return this.files().filter((name) => !name.startsWith('tmp_'));
   }
@@ -130,12 +130,12 @@ export class RecordingBench {
     return this.named().reduce((sum, name) => sum + statSync(join(this.root, name)).size, 0);
   }
 
-  /** Names of the notes of files that are not finished. */
+  /** Names of the notes about unfinished files. */
   notes(): string[] {
     return readdirSync(join(this.folder, 'state/records/open'));
   }
 
-  /** Streams of a file below the root, the codec in words of ffprobe. */
+  /** Streams of a file below the root, with the codec names of ffprobe. */
   streams(name: string): { readonly type: string; readonly codec: string; readonly packets: number }[] {
     const args = ['-v', 'quiet', '-of', 'json', '-count_packets', '-show_entries', 'stream=codec_type,codec_name,nb_read_packets'];
     const { streams } = JSON.parse(execFileSync('ffprobe', [...args, join(this.root, name)], { encoding: 'utf8' })) as {

@@ -1,4 +1,4 @@
-/** A real Redis server on a free port, that keeps nothing on disk. */
+/** A real Redis server on a free port, which keeps nothing on disk. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import net from 'node:net';
@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { requireProgram } from '../../scripts/ensure-tools.ts';
 import { freePorts } from '../harness/ports.ts';
 
-/** Where it runs, and what runs a program there. */
+/** Its host, and how programs are run there. */
 export interface RedisHost {
   readonly address: string;
   readonly at: readonly string[];
@@ -29,7 +29,7 @@ export class RedisServer {
     this.#child = this.#spawn();
   }
 
-  /** `more`: further arguments of the program; `--sentinel` needs the file of its configuration as the first. */
+  /** `more`: further arguments of the program; `--sentinel` needs the path of its configuration first. */
   static async start(
     password: string | null = null,
     more: readonly string[] = [],
@@ -46,7 +46,7 @@ export class RedisServer {
     return `${this.#host.address}:${this.port}`;
   }
 
-  /** Sends one command as words; resolves with the text of the answer. */
+  /** Sends a command given as words; resolves with the text of the answer. */
   async ask(...words: string[]): Promise<string> {
     const socket = net.connect(this.port, this.#host.address);
     const lines = [...(this.#password === null ? [] : [`AUTH ${this.#password}`]), words.join(' '), 'QUIT'];
@@ -65,7 +65,7 @@ export class RedisServer {
     return head === '$-1' ? null : value;
   }
 
-  /** It takes connections and answers nothing. */
+  /** From now on it accepts connections but answers nothing. */
   hang(): void {
     this.#child.kill('SIGSTOP');
   }
@@ -81,7 +81,7 @@ export class RedisServer {
     await exit;
   }
 
-  /** Starts it again, empty. */
+  /** Restarts it without its data. */
   async restart(): Promise<void> {
     await this.stop();
     this.#child = this.#spawn();

@@ -9,9 +9,9 @@ import { RedisServer } from './redis-server.ts';
 
 const SLOTS = 16_384;
 
-/** Ends what it started. */
+/** A set of servers; the test closes it. */
 export interface RedisSet {
-  /** As `RedisServer/Url`. */
+  /** The URL for `RedisServer/Url`. */
   readonly url: string;
   readonly servers: readonly RedisServer[];
   close(): Promise<void>;
@@ -31,7 +31,7 @@ export async function masterOf(servers: readonly RedisServer[]): Promise<RedisSe
   return undefined;
 }
 
-/** A master named `shared`, a replica and three Sentinels, which wait half a second before they judge the master. */
+/** A master named `shared`, a replica and three Sentinels, which need half a second to declare the master dead. */
 export async function startSentinels(password: string): Promise<RedisSet> {
   const { folder, remove } = ownFolder();
   const auth = ['--masterauth', password];
@@ -68,7 +68,7 @@ export async function startSentinels(password: string): Promise<RedisSet> {
   };
 }
 
-/** Three masters, without replicas, with a third of the slots each. */
+/** Three masters without replicas, each with a third of the slots. */
 export async function startCluster(password: string): Promise<RedisSet> {
   const { folder, remove } = ownFolder();
   const servers: RedisServer[] = [];
@@ -97,7 +97,7 @@ export async function startCluster(password: string): Promise<RedisSet> {
   };
 }
 
-/** One server with a certificate of its own making for 127.0.0.1, which is also its authority. Plain on `servers[0].port`. */
+/** A server with a self-signed certificate for 127.0.0.1, which is also its authority. `servers[0].port` is without TLS. */
 export async function startTls(password: string): Promise<RedisSet & { readonly caPath: string }> {
   const { folder, remove } = ownFolder();
   const key = path.join(folder, 'key.pem');

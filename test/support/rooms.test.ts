@@ -65,7 +65,7 @@ test.each([
   expect(problemsOf(file, text)).toEqual([]);
 });
 
-/** Sources of which every file that is not here has nothing in it. */
+/** Returns the text of a file; all other files are empty. */
 function only(texts: Readonly<Record<string, string>>): (file: string) => string {
   return (file) => texts[file] ?? '';
 }

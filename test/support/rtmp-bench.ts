@@ -1,4 +1,4 @@
-/** An RTMP provider on a free port and publishers that speak to it; all end with their test. */
+/** An RTMP provider on a free port and its publishers; all end with their test. */
 import { onTestFinished, vi } from 'vitest';
 import type { RtmpProviderOptions } from '../../src/services/rtmp/rtmp-options.ts';
 import { RtmpProvider } from '../../src/services/rtmp/rtmp-provider.ts';
@@ -11,14 +11,14 @@ import { RtmpPublisher } from '../fakes/rtmp-publisher.ts';
 export const AAC_CONFIG = 'af001190';
 export const AAC_FRAME = 'af0121aa';
 
-/** Does this at the end of the test, the last first. */
+/** Runs `act` at the end of the test, in reverse order of the calls. */
 export function cleanUp(act: () => unknown): void {
   onTestFinished(async () => {
     await act();
   });
 }
 
-/** A provider that listens. */
+/** Starts a provider that listens. */
 export async function start(options: Partial<RtmpProviderOptions> = {}) {
   const gate = new FakeIngestGate();
   const logger = new RecordingLogger();
@@ -36,7 +36,7 @@ export async function publishing(options: Partial<RtmpProviderOptions> = {}, tar
   return { ...started, publisher, stream: await started.gate.stream() };
 }
 
-/** Sweeps come when the test says so. */
+/** The test decides when sweeps happen. */
 export function holdSweeps(): { readonly sweep: () => void } {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
   cleanUp(() => vi.useRealTimers());

@@ -1,10 +1,10 @@
 import { type FileCue, SubtitleFile } from '../../src/containers/webvtt/subtitle-file.ts';
 
-/** The cues of a file, read at once. */
+/** All cues of a file. */
 export function readSubtitleFile(bytes: Uint8Array): readonly FileCue[] {
   const file = new SubtitleFile(bytes);
   while (file.readOn()) {
-    // All of it.
+    // `readOn` collects the cues.
   }
   return file.cues;
 }

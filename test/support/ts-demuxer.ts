@@ -1,11 +1,11 @@
-/** A small transport stream reader for tests, written apart from the muxer it judges. */
+/** A small transport stream reader for tests, written independently of the muxer that it judges. */
 
 export interface TsPes {
   /** 90 kHz. */
   readonly pts: number;
   readonly dts: number;
   readonly streamId: number;
-  /** As written in the header; 0 when open. */
+  /** Length in the header; 0 for an open length. */
   readonly declaredLength: number;
   readonly data: Uint8Array;
 }
@@ -24,9 +24,9 @@ export interface TsContent {
   readonly pmtVersions: readonly number[];
   /** 90 kHz. */
   readonly pcrs: readonly number[];
-  /** Flags byte of every adaptation field that has one, by PID. */
+  /** Flags byte of every adaptation field with flags, by PID. */
   readonly adaptationFlags: readonly { readonly pid: number; readonly flags: number }[];
-  /** Descriptions of everything that is wrong. */
+  /** Descriptions of all faults. */
   readonly faults: readonly string[];
 }
 
@@ -50,7 +50,7 @@ class Demuxer implements TsContent {
   pcrPid = -1;
   programDescriptors: Uint8Array = new Uint8Array(0);
   #pmtPid = -1;
-  /** Payloads of the map table under way. */
+  /** Collected payloads of the map table. */
   #pmtPieces: Uint8Array[] = [];
   readonly #counters = new Map<number, number>();
   readonly #units = new Map<number, Uint8Array[]>();
@@ -121,7 +121,7 @@ class Demuxer implements TsContent {
     }
   }
 
-  /** Pointer field and the section behind it. */
+  /** Length of pointer field and section. */
   #lengthOf(payload: Uint8Array): number {
     const from = 1 + payload[0]!;
     return from + 3 + (((payload[from + 1]! & 0xf) << 8) | payload[from + 2]!);

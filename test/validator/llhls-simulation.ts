@@ -1,4 +1,4 @@
-/** Runs packets through the LL-HLS publisher and a player that fetches and judges everything on the way. */
+/** Runs packets through the LL-HLS publisher, and a player that fetches and judges everything on the way. */
 
 import { tmpdir } from 'node:os';
 import type { Playlist } from '../../src/core/playlist.ts';
@@ -46,9 +46,9 @@ export interface WatchedTrack {
   playlist: MediaPlaylist | null;
   /** Bytes of parts by URI, in order. */
   readonly parts: Map<string, Uint8Array>;
-  /** Decode time (s) behind the last part. */
+  /** Decode time (s) at the end of the last part. */
   end: number | null;
-  /** Holes and overlaps between consecutive parts, seconds. */
+  /** Gaps and overlaps between consecutive parts, seconds. */
   readonly jumps: number[];
 }
 
@@ -74,12 +74,12 @@ export class LlhlsSimulation {
     this.stream.onTracks(tracks);
   }
 
-  /** Everything the validators found, by track. */
+  /** Faults found by the validators, by track. */
   get problems(): string[] {
     return this.watched.flatMap((track) => track.validator.problems.map((problem) => `track ${track.id}: ${problem}`));
   }
 
-  /** Hands packets over one by one; after each one every playlist that changed is fetched and judged. */
+  /** Passes packets on one by one; after each packet every changed playlist is fetched and judged. */
   run(packets: readonly Packet[]): void {
     for (const packet of packets) {
       const before = this.stream.model.version;
@@ -93,7 +93,7 @@ export class LlhlsSimulation {
     }
   }
 
-  /** Fetches the playlist of `track` and all parts that are new in it. */
+  /** Fetches the playlist of `track` and all its new parts. */
   fetch(track: WatchedTrack): MediaPlaylist {
     const text = this.delivery.get(track.uri).text;
     const playlist = track.validator.observe(text);
@@ -112,7 +112,7 @@ export class LlhlsSimulation {
     return playlist;
   }
 
-  /** Bytes of a media segment and of its parts put together: they must be the same. */
+  /** Bytes of a media segment and of its parts joined: they must be equal. */
   segmentAndParts(track: WatchedTrack, msn: number): { segment: Uint8Array; parts: Uint8Array } {
     const listed = track.playlist?.segments.find((segment) => segment.msn === msn);
     if (listed === undefined || listed.uri === null) throw new Error(`segment ${msn} is not listed`);

@@ -5,10 +5,10 @@ import { findBox, readBoxes } from '../../src/containers/isobmff/box-reader.ts';
 import type { PartTag } from '../../src/playlist/media-tags.ts';
 import { type ListedSegment, type MediaPlaylist, parseMediaPlaylist } from '../support/playlist/media-playlist.ts';
 
-/** Printed numbers have six decimals. */
+/** Numbers are printed with six decimals. */
 const PRINT_ERROR = 2e-6;
 const MIN_PART = 0.85;
-/** EXTINF against the sum of parts, and date-times against durations: a frame or so. */
+/** Tolerance of EXTINF against the sum of parts, and of date-times against durations: about a frame. */
 const DURATION_TOLERANCE = 0.05;
 const PARTS_WITHIN = 3;
 const SKIP_BOUNDARY = 6;
@@ -103,7 +103,7 @@ export class LlhlsValidator {
       segment.parts.forEach((part, index) => {
         if (part.duration > partTarget + PRINT_ERROR) this.#report(`${part.uri} lasts ${part.duration} s, PART-TARGET is ${partTarget}`);
         const last = segment.duration !== null && index === segment.parts.length - 1;
-        // The last part listed of a growing segment may turn out to be its last.
+        // The last listed part of a growing segment may turn out to be its last part.
         const open = segment.duration === null && index === segment.parts.length - 1;
         if (!last && !open && part.duration < MIN_PART * partTarget - PRINT_ERROR) {
           this.#report(`${part.uri} lasts ${part.duration} s, less than 85 % of ${partTarget}`);
@@ -123,7 +123,7 @@ export class LlhlsValidator {
   #checkSegments(playlist: MediaPlaylist): void {
     let discontinuities = playlist.discontinuitySequence;
     playlist.segments.forEach((segment, index) => {
-      // In a delta update the flags of skipped segments are unknown: absolute counts cannot be told.
+      // In a delta update the flags of skipped segments are unknown, so no absolute count is possible.
       if (segment.discontinuity) discontinuities += 1;
       this.#checkOne(playlist, segment, playlist.skippedSegments > 0 ? null : discontinuities);
       const next = playlist.segments[index + 1];
@@ -225,7 +225,7 @@ const TRUN_FLAGS = 0x400;
 const TRUN_OFFSET = 0x800;
 const NON_SYNC = 0x01_0000;
 
-/** Start and duration (ticks) of the fragment in `bytes`, which of its samples are sync samples, and when they are shown. */
+/** Start and duration (ticks) of the fragment in `bytes`, its sync samples, and the presentation times of its samples. */
 export function readFragment(bytes: Uint8Array): {
   start: number;
   duration: number;

@@ -1,4 +1,4 @@
-/** One guided run in a process of its own, which `guided-process.ts` starts: a target may end or stop it. */
+/** One guided run in a process of its own, which `guided-process.ts` starts, because a target may crash or hang. */
 import { openSync } from 'node:fs';
 import { messageOf } from '../../../src/util/message-of.ts';
 import { ALL_TARGETS } from '../targets/index.ts';

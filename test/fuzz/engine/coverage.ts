@@ -1,17 +1,17 @@
-/** What instrumented code counts while it runs: blocks entered, and bytes asked for. One of it in a process. */
+/** Counters of instrumented code: blocks entered, and bytes requested from the allocator. One set for each process. */
 
-/** More blocks than `src/` has, several times over; a file that no longer fits is loaded as it is. */
+/** Several times the number of blocks in `src/`; a file that does not fit is loaded without counters. */
 export const MAX_COUNTERS = 131_072;
 
-/** The name under which instrumented code finds it. */
+/** The name under which instrumented code finds the counters. */
 const KEY = Symbol.for('millrace.fuzz.coverage');
 
-/** A file that counts. */
+/** A file with counters. */
 export interface InstrumentedFile {
   readonly path: string;
   readonly firstCounter: number;
   readonly counters: number;
-  /** Numbers and texts that the code compares with, or that are constants of the wire. */
+  /** Numbers and texts that the code compares with, and constants of wire formats. */
   readonly constants: readonly (number | string)[];
 }
 
@@ -20,10 +20,10 @@ export class Coverage {
   /** How often each block ran since `reset`. */
   readonly counts = new Uint32Array(MAX_COUNTERS);
   readonly files: InstrumentedFile[] = [];
-  /** Bytes asked of the allocator since `reset`, as far as the code says how many. */
+  /** Bytes requested from the allocator since `reset`, as far as the code tells their number. */
   allocated = 0;
 
-  /** Counters given out so far. */
+  /** Number of assigned counters. */
   get used(): number {
     const last = this.files.at(-1);
     return last === undefined ? 0 : last.firstCounter + last.counters;
@@ -34,7 +34,7 @@ export class Coverage {
     this.allocated = 0;
   }
 
-  /** Counts what an allocation is asked for, a number of bytes or something to copy; returns it. */
+  /** Counts the size of an allocation, given as a number of bytes or as an object to copy; returns its argument. */
   readonly asked = <T>(wanted: T): T => {
     if (typeof wanted === 'number') this.allocated += wanted > 0 ? wanted : 0;
     else if (ArrayBuffer.isView(wanted)) this.allocated += wanted.byteLength;
@@ -42,7 +42,7 @@ export class Coverage {
   };
 }
 
-/** The one of this process, made by the first who asks. */
+/** The counters of this process, made at the first call. */
 export function coverage(): Coverage {
   const holder = globalThis as unknown as Record<symbol, Coverage | undefined>;
   holder[KEY] ??= new Coverage();

@@ -1,10 +1,10 @@
-/** Constants of the code under test, put into inputs: what a parser compares with is what opens its branches. */
+/** Puts constants of the code under test into inputs: a parser's branches depend on the constants that it compares with. */
 import type { Random } from '../support/random.ts';
 import type { Coverage } from './coverage.ts';
 
 const WIDEST = 4;
 
-/** The bytes that stand for a constant: texts as they are, numbers in every width that holds them and both orders. */
+/** The bytes of a constant: texts as they are, numbers in every width that holds them and in both byte orders. */
 function bytesOf(constant: number | string): Uint8Array[] {
   if (typeof constant === 'string') return [Buffer.from(constant)];
   const value = constant < 0 ? constant + 2 ** 32 : constant;
@@ -16,13 +16,13 @@ function bytesOf(constant: number | string): Uint8Array[] {
     bytes.writeUIntBE(value, 0, width);
     forms.push(bytes);
     if (width > 1) forms.push(Buffer.from(bytes).reverse());
-    // A number one lower and one higher is what bounds are off by.
+    // Bounds are often off by one.
     if (width === 1) forms.push(Buffer.of((value + 1) & 0xff), Buffer.of((value - 1) & 0xff));
   }
   return forms;
 }
 
-/** The constants of all files of which a block ran since the counters were reset. */
+/** The constants of all files with a block that ran since the counters were reset. */
 export function dictionaryOf(cover: Coverage): Uint8Array[] {
   const words = new Map<string, Uint8Array>();
   for (const { firstCounter, counters, constants } of cover.files) {
@@ -33,7 +33,7 @@ export function dictionaryOf(cover: Coverage): Uint8Array[] {
   return [...words.values()];
 }
 
-/** A copy of `input` with a word of the dictionary in it, over what was there or between. */
+/** A copy of `input` with a word of the dictionary, which replaces bytes or is inserted. */
 export function withWord(input: Uint8Array, dictionary: readonly Uint8Array[], random: Random): Uint8Array {
   if (dictionary.length === 0) return input.slice();
   const word = random.pick(dictionary);

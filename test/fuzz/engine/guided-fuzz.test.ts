@@ -8,7 +8,7 @@ import { type GuidedResult, guidedFuzz } from './guided-fuzz.ts';
 import { guidedProcess } from './guided-process.ts';
 import { loadInstrumented } from './load-instrumented.ts';
 
-/** Far longer than any of them takes: they end with what they find. */
+/** Far longer than any run takes: each ends with its finding. */
 const LONG_MS = 45_000;
 
 interface Parser {

@@ -1,4 +1,4 @@
-/** Fuzzing by coverage: inputs that reach something new are kept and changed further. */
+/** Fuzzing guided by coverage: inputs that reach something new are kept and mutated further. */
 import { writeSync } from 'node:fs';
 import { ProtocolError } from '../../../src/util/protocol-error.ts';
 import { memoryInUse } from '../../support/memory.ts';
@@ -10,53 +10,55 @@ import { dictionaryOf, withWord } from './dictionary.ts';
 import { InputPool } from './input-pool.ts';
 import { fewest, keepReached, reachedBy } from './reached.ts';
 
-/** How long, and what of it is kept. */
+/** Duration of a run, and which of its inputs are kept. */
 export interface GuidedOptions {
   readonly milliseconds: number;
   readonly seed: number;
-  /** A file that holds the input that runs, after its length in four bytes: whoever ends this process finds there what it hung on. */
+  /**
+   * File that holds the running input after its length in four bytes. When the process crashes or hangs, its parent finds the input there.
+   */
   readonly inputFile: number;
   readonly keeps: 'nothing' | 'what-it-reached';
 }
 
-/** What a run came to. */
+/** Result of a run. */
 export interface GuidedResult {
   readonly executions: number;
   readonly seconds: number;
-  /** Blocks of `src/` that ran, and those of the files of which at least one ran. */
+  /** Blocks of `src/` that ran, and all blocks of the files in which at least one ran. */
   readonly blocks: number;
   readonly blocksInFiles: number;
   readonly inputs: number;
   readonly kept: number;
-  /** The most blocks that ran, and the most bytes that were asked for, by one input: as parts of what is allowed. */
+  /** Largest number of blocks run and bytes requested by one input, as fractions of the limits. */
   readonly work: number;
   readonly memory: number;
-  /** JavaScript's memory after the run less that before, MiB. */
+  /** Growth of JavaScript's memory during the run, MiB. */
   readonly grown: number;
 }
 
-/** Wall time of an input above which its CPU is looked at. */
+/** Wall time of an input above which its CPU time is measured. */
 const SUSPICIOUS_MS = 250;
-/** CPU of one input, ms: the same bound as without coverage. */
+/** Limit of CPU time for one input, ms, as without coverage. */
 const MAX_CPU_MS = 1000;
 const RETRIES = 3;
 const STACK_LINES = 20;
-/** No mutation makes longer ones. */
+/** Mutations never make longer inputs. */
 const MAX_INPUT = 65_536;
-/** Blocks that may run beside what the slowest right input needs: this many for a byte. */
+/** Blocks that may run in addition to those of the slowest valid input, per byte. */
 const STEPS_PER_BYTE = 1500;
 const STEPS_AT_LEAST = 200_000;
-/** Bytes that may be asked for: buffers of a connection or session, and copies of what came. */
+/** Bytes that may be requested: buffers of a connection or session, and copies of the input. */
 const ALLOCATED_AT_LEAST = 4 * 2 ** 20;
 const ALLOCATED_PER_BYTE = 1024;
 const WORD_ONCE_IN = 3;
 const WHOLLY_RANDOM_ONCE_IN = 64;
 const MAX_RANDOM_INPUT = 300;
 const SPLICE_SOURCES = 4;
-/** The clock is read once in so many inputs of a synchronous target. */
+/** The clock is read once in this many inputs of a synchronous target. */
 const CLOCK_EVERY = 16;
 
-/** Runs `target` until the time is over. Throws `FuzzFailure` for the first input that does what it must not. */
+/** Runs `target` until the time is over. Throws `FuzzFailure` for the first input that fails. */
 export async function guidedFuzz(target: FuzzTarget, cover: Coverage, options: GuidedOptions): Promise<GuidedResult> {
   try {
     return await new GuidedRun(target, cover, options).run();
@@ -70,7 +72,7 @@ class GuidedRun {
   readonly #cover: Coverage;
   readonly #options: GuidedOptions;
   readonly #pool = new InputPool();
-  /** The input that runs, after its length, as the file gets it. */
+  /** The running input after its length, as written to the file. */
   readonly #running = Buffer.alloc(4 + MAX_INPUT);
   #executions = 0;
   #baseSteps = STEPS_AT_LEAST;
@@ -112,7 +114,7 @@ class GuidedRun {
     const form = this.#target.form ?? 'bytes';
     const random = new Random(seedOf(this.#target.name, this.#options.seed));
     const pool = this.#pool;
-    // Which files take part is known only when the seeds ran; it grows with what is reached.
+    // The files under test are known only after the seeds have run, and more are reached later.
     let dictionary = await this.#words();
     let features = pool.features;
     for (let made = 0; made % CLOCK_EVERY !== 0 || performance.now() < until; made += 1) {
@@ -137,7 +139,7 @@ class GuidedRun {
     return Array.from({ length: SPLICE_SOURCES }, () => random.pick(this.#pool.inputs).bytes);
   }
 
-  /** The constants of every file that any input in the pool runs through. */
+  /** The constants of every file that an input of the pool runs through. */
   async #words(): Promise<Uint8Array[]> {
     this.#cover.reset();
     for (const { bytes } of this.#pool.inputs.slice(-200)) await this.#call(bytes).catch(() => undefined);
@@ -149,7 +151,7 @@ class GuidedRun {
     await this.#call(input).catch(() => undefined);
   };
 
-  /** Runs one input and judges it; returns the blocks that ran. */
+  /** Runs and judges one input; returns the number of blocks that ran. */
   async #try(input: Uint8Array): Promise<number> {
     const cover = this.#cover;
     this.#executions += 1;
@@ -158,7 +160,7 @@ class GuidedRun {
     const startedAt = performance.now();
     let came = 0;
     try {
-      // A buffer of exactly this size: a read past the end must not find what lies beside it.
+      // A buffer of exactly this size, so that a read past the end fails.
       const result = this.#target.run(Buffer.from(new Uint8Array(input).buffer));
       came = (result instanceof Promise ? await result : result) ?? 0;
     } catch (error) {
@@ -186,7 +188,7 @@ class GuidedRun {
     writeSync(this.#options.inputFile, running, 0, 4 + length, 0);
   }
 
-  /** Errors have no stack while many thousand are made a second; so it is made once more. */
+  /** Stacks are off because a run creates thousands of errors a second; a second run of the input makes the stack. */
   async #stackOf(input: Uint8Array, error: unknown): Promise<string> {
     Error.stackTraceLimit = STACK_LINES;
     const again = await this.#call(input).then(
@@ -200,7 +202,7 @@ class GuidedRun {
     await this.#target.run(Buffer.from(new Uint8Array(input).buffer));
   }
 
-  /** Wall time may be another process's fault, and a collection's: the least CPU of some runs is not. */
+  /** Wall time also contains other processes and garbage collections; the least CPU time of several runs does not. */
   async #checkCpu(input: Uint8Array): Promise<void> {
     let least = Number.POSITIVE_INFINITY;
     for (let round = 0; round < RETRIES; round += 1) {

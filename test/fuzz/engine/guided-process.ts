@@ -1,4 +1,4 @@
-/** Starts guided runs, each in a process of its own, and says what a process died or hung on. */
+/** Starts guided runs, each in a process of its own, and reports the input on which a process crashed or hung. */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -7,24 +7,24 @@ import path from 'node:path';
 import { FuzzFailure } from '../support/fuzz-target.ts';
 import type { GuidedOptions, GuidedResult } from './guided-fuzz.ts';
 
-/** What the child is told. */
+/** Message to the child. */
 export interface GuidedOrder extends Omit<GuidedOptions, 'inputFile'> {
   readonly name: string;
-  /** Where the input that runs is kept. */
+  /** Path of the file with the running input. */
   readonly file: string;
 }
 
-/** What the child says at its end. */
+/** The child's message at its end. */
 export type GuidedAnswer = { readonly type: 'done'; readonly result: GuidedResult } | { readonly type: 'failed'; readonly why: string };
 
 const REGISTER = path.join(import.meta.dirname, 'register.ts');
 const CHILD = path.join(import.meta.dirname, 'child.ts');
-/** JavaScript's memory of one run, MiB: a parser that fills it ends the process. */
+/** Limit of JavaScript's memory in one run, MiB: a parser that fills it ends the process. */
 const MAX_HEAP_MIB = 768;
-/** Loading, seeds and the choice of what is kept; a process that takes longer hangs on its input. */
+/** Time for loading, seeds, and the choice of the inputs to keep; a process that takes longer hangs on its input. */
 const GRACE_MS = 60_000;
 
-/** Runs the target `name`; throws `FuzzFailure` also when an input ends the process or keeps it busy for ever. */
+/** Runs the target `name`; also throws `FuzzFailure` when an input crashes the process or never ends. */
 export async function guidedProcess(name: string, options: Omit<GuidedOptions, 'inputFile'>): Promise<GuidedResult> {
   const folder = mkdtempSync(path.join(tmpdir(), 'millrace-fuzz-'));
   const file = path.join(folder, 'input');

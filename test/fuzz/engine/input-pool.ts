@@ -1,21 +1,21 @@
-/** The inputs that are worth changing: for each thing that was reached, the shortest one that reaches it. */
+/** The inputs worth mutating: for each reached feature, the shortest input that reaches it. */
 import type { Random } from '../support/random.ts';
 import { MAX_COUNTERS } from './coverage.ts';
 
-/** One input that is kept. */
+/** A kept input. */
 export interface PooledInput {
   readonly bytes: Uint8Array;
-  /** Blocks that ran for it. */
+  /** Number of blocks that ran for it. */
   readonly steps: number;
-  /** Features that no shorter input reaches; at 0 it is dropped. */
+  /** Features that no shorter input reaches; at 0 the input is dropped. */
   owned: number;
-  /** Times it was changed. */
+  /** Number of mutations made of it. */
   tried: number;
 }
 
-/** How often a block ran, as ranges: 1, 2, 3, 4–7, 8–15, 16–31, 32–127, more. A block and a range make a feature. */
+/** Ranges of how often a block ran: 1, 2, 3, 4–7, 8–15, 16–31, 32–127, more. A block with a range is a feature. */
 const RANGES = 8;
-/** This share of choices falls on inputs that were changed least. */
+/** One choice in this many takes the input with the fewest mutations. */
 const FRESH_ONCE_IN = 2;
 const FRESH_CANDIDATES = 4;
 
@@ -25,27 +25,27 @@ function rangeOf(count: number): number {
   return count < 128 ? 6 : 7;
 }
 
-/** Keeps inputs by what they reach. Bounded by the number of features: every input in it owns one. */
+/** Keeps inputs by the features they reach. Bounded by the number of features, because each kept input owns at least one. */
 export class InputPool {
   readonly #owners = new Map<number, PooledInput>();
-  /** Length of the shortest input by feature; the largest number for what was never reached. */
+  /** Length of the shortest input by feature; the largest number for features never reached. */
   readonly #shortest = new Uint32Array(MAX_COUNTERS * RANGES).fill(0xffff_ffff);
   #inputs: PooledInput[] = [];
   readonly #found: number[] = [];
   #slowest: PooledInput | null = null;
-  /** Features that were ever reached. */
+  /** Number of features ever reached. */
   features = 0;
 
   get inputs(): readonly PooledInput[] {
     return this.#inputs;
   }
 
-  /** Blocks that were ever entered. */
+  /** Number of blocks ever entered. */
   get blocks(): number {
     return this.blockNumbers().size;
   }
 
-  /** The counters of those. */
+  /** The counters of the blocks ever entered. */
   blockNumbers(): Set<number> {
     return new Set([...this.#owners.keys()].map((feature) => Math.floor(feature / RANGES)));
   }
@@ -60,12 +60,12 @@ export class InputPool {
     return features;
   }
 
-  /** Keeps a right input whatever it reaches: code of the addon and of libraries counts nothing. */
+  /** Keeps a valid input whatever it reaches, because the addon and libraries have no counters. */
   keepAlways(input: Uint8Array): void {
     this.#inputs.push({ bytes: input.slice(), steps: 0, owned: 1, tried: 0 });
   }
 
-  /** Takes a copy of `input` when it reaches something new, or something known with fewer bytes. Returns the blocks that ran. */
+  /** Keeps a copy of `input` when it reaches a new feature, or a known one with fewer bytes. Returns the number of blocks that ran. */
   offer(input: Uint8Array, counts: Uint32Array, used: number): number {
     const found = this.#found;
     found.length = 0;
@@ -85,7 +85,7 @@ export class InputPool {
     return steps;
   }
 
-  /** What is changed next; the pool must have something in it. */
+  /** The next input to mutate; the pool must not be empty. */
   pick(random: Random): Uint8Array {
     if (this.#slowest !== null && random.once(24)) return this.#slowest.bytes;
     let chosen = random.pick(this.#inputs);

@@ -1,10 +1,10 @@
 /**
- * Counters for JavaScript: each branch, loop and function counts how often it is entered, and allocations say how large they are. Lines stay
- * where they are, so that stack traces are right.
+ * Puts counters into JavaScript: each branch, loop and function counts its entries, and allocations report their sizes. Lines stay where
+ * they are, so that stack traces are right.
  */
 import { type AnyNode, parse } from 'acorn';
 
-/** Code that counts, and what was found in it. */
+/** Code with counters, and the constants found in it. */
 export interface Instrumented {
   readonly code: string;
   readonly counters: number;
@@ -18,10 +18,10 @@ const MAX_CONSTANT = 40;
 const TYPED_ARRAYS = new Set(['Uint8Array', 'ArrayBuffer', 'SharedArrayBuffer', 'Array', 'Uint16Array', 'Uint32Array', 'Float64Array']);
 const COMPARISONS = new Set(['===', '!==', '<', '>', '<=', '>=', '&']);
 
-/** Instruments a module without types; its counters have numbers from `firstCounter` on. Throws acorn's error for what is no module. */
+/** Instruments a module without types; its counters are numbered from `firstCounter` on. Throws acorn's error for invalid code. */
 export function instrument(source: string, firstCounter: number): Instrumented {
   const editor = new Editor(source, firstCounter);
-  // Parentheses as nodes of their own: what is put around an expression must go around those too.
+  // Parentheses become nodes, because text around an expression must go around its parentheses.
   visit(parse(source, { ecmaVersion: 'latest', sourceType: 'module', preserveParens: true }), editor);
   const head = `const ${COVER}=globalThis[Symbol.for('${KEY}')],${COUNTS}=${COVER}.counts;`;
   return { code: head + editor.finish(), counters: editor.counters, constants: [...editor.constants] };
@@ -32,7 +32,7 @@ class Editor {
   counters = 0;
   readonly #source: string;
   readonly #firstCounter: number;
-  /** Text by where it goes. What ends at a place stands before what begins there. */
+  /** Insertions by position. Text that ends a node comes before text that begins one. */
   readonly #ends = new Map<number, string>();
   readonly #begins = new Map<number, string>();
 
@@ -41,19 +41,19 @@ class Editor {
     this.#firstCounter = firstCounter;
   }
 
-  /** Something that counts, as an expression. */
+  /** An expression that counts. */
   count(): string {
     const counter = this.#firstCounter + this.counters;
     this.counters += 1;
     return `${COUNTS}[${counter}]++`;
   }
 
-  /** Puts `text` behind what nodes further out have put there. */
+  /** Inserts `text` after the insertions of outer nodes. */
   begin(at: number, text: string): void {
     this.#begins.set(at, (this.#begins.get(at) ?? '') + text);
   }
 
-  /** Puts `text` behind what nodes further in have put there. */
+  /** Inserts `text` after the insertions of inner nodes. */
   end(at: number, text: string): void {
     this.#ends.set(at, (this.#ends.get(at) ?? '') + text);
   }
@@ -79,7 +79,7 @@ class Editor {
   }
 }
 
-/** Puts the counters of `node` and of everything inside it. */
+/** Inserts the counters of `node` and of everything in it. */
 function visit(node: AnyNode, editor: Editor): void {
   const after = enter(node, editor);
   for (const value of Object.values(node) as unknown[]) {
@@ -101,7 +101,7 @@ interface Ending {
   readonly text: string;
 }
 
-/** Puts what stands before; returns what stands behind, outermost first. */
+/** Inserts the text before a node; returns the text after it, outermost first. */
 function enter(node: AnyNode, editor: Editor): Ending[] {
   switch (node.type) {
     case 'FunctionDeclaration':
@@ -165,13 +165,13 @@ function isBufferMaker(callee: AnyNode): boolean {
   return callee.property.type === 'Identifier' && ['alloc', 'allocUnsafe', 'concat', 'from'].includes(callee.property.name);
 }
 
-/** What `node` comes to is counted as memory. */
+/** Counts the value of `node` as allocated memory. */
 function asked(node: AnyNode, editor: Editor): Ending[] {
   editor.begin(node.start, `${COVER}.asked(`);
   return [{ at: node.end, text: ')' }];
 }
 
-/** A statement, block or expression that is entered. */
+/** Counts the entries of a statement, block or expression. */
 function body(node: AnyNode, editor: Editor): Ending[] {
   if (node.type === 'BlockStatement') {
     editor.begin(node.start + 1, `${editor.count()};`);

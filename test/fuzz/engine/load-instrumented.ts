@@ -2,7 +2,7 @@
 import { coverage } from './coverage.ts';
 import { instrument } from './instrument.ts';
 
-/** What the module `source` exports; its counters are the next of this process. */
+/** Exports of the module `source`, whose counters are the next of this process. */
 export async function loadInstrumented<T>(source: string): Promise<T> {
   const cover = coverage();
   const { code, counters, constants } = instrument(source, cover.used);

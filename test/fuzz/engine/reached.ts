@@ -1,4 +1,7 @@
-/** What guided fuzzing reached, kept in the repository: `corpus/reached/NAME.br`, inputs with their lengths, compressed. Written by machine only. */
+/**
+ * Inputs found by guided fuzzing, kept in the repository: `corpus/reached/NAME.br`, inputs with their lengths, compressed. Written by the
+ * engine only.
+ */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { brotliCompressSync, brotliDecompressSync } from 'node:zlib';
@@ -7,12 +10,12 @@ import { InputPool } from './input-pool.ts';
 
 const FOLDER = path.join(import.meta.dirname, '../corpus/reached');
 const LENGTH_BYTES = 4;
-/** Of one file, compressed: all of them stay below 300 KiB. */
+/** Limit of one compressed file: all files together stay below 300 KiB. */
 export const MAX_REACHED_BYTES = 2600;
-/** Longer inputs are found again from shorter ones. */
+/** Longer inputs are left out; mutations of shorter ones find them again. */
 const MAX_INPUT_BYTES = 16_384;
 
-/** The inputs that are kept for a target; none when there is no file. */
+/** The kept inputs of a target; empty without a file. */
 export function reachedBy(name: string): Uint8Array[] {
   const file = path.join(FOLDER, `${name}.br`);
   if (!existsSync(file)) return [];
@@ -26,7 +29,7 @@ export function reachedBy(name: string): Uint8Array[] {
   return inputs;
 }
 
-/** Writes as many of `inputs` as the size allows, the first ones first. Returns how many. */
+/** Writes as many of `inputs` as fit, from the first on. Returns their number. */
 export function keepReached(name: string, inputs: readonly Uint8Array[]): number {
   let kept = inputs.length;
   let bytes = pack(inputs);
@@ -51,7 +54,7 @@ function pack(inputs: readonly Uint8Array[]): Buffer {
   );
 }
 
-/** The inputs of `pool` that together reach all it reached: most new features for a byte first. `run` runs one again. */
+/** Inputs of `pool` that together reach everything it reached, chosen by new features per byte. `run` runs an input again. */
 export async function fewest(pool: InputPool, cover: Coverage, run: (input: Uint8Array) => Promise<void>): Promise<Uint8Array[]> {
   const candidates: { readonly input: Uint8Array; features: number[] }[] = [];
   for (const { bytes } of pool.inputs) {

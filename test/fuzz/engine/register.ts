@@ -1,4 +1,4 @@
-/** `node --import …/register.ts`: every module of `src/` that is loaded from here on counts its blocks (`coverage.ts`). */
+/** `node --import …/register.ts`: every module of `src/` loaded from now on counts its blocks (`coverage.ts`). */
 import { readFileSync } from 'node:fs';
 import { registerHooks, stripTypeScriptTypes } from 'node:module';
 import path from 'node:path';

@@ -1,4 +1,4 @@
-/** What is fuzzed, and how one target is. */
+/** The form of a fuzz target, and the run of one target. */
 import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { ProtocolError } from '../../../src/util/protocol-error.ts';
@@ -6,50 +6,50 @@ import { reachedBy } from '../engine/reached.ts';
 import { type InputForm, mutate } from './mutations.ts';
 import { Random, seedOf } from './random.ts';
 
-/** A parser, or a session with its parsers, that takes bytes of a peer. */
+/** A parser, or a session with its parsers, that takes bytes from a peer. */
 export interface FuzzTarget {
   /** Also the name of its file in the corpus. */
   readonly name: string;
   readonly form?: InputForm;
-  /** Inputs that are right, from our own writers where we have them; one at least must be read to its end. */
+  /** Valid inputs, from our own writers where they exist; at least one must be read to its end. */
   readonly seeds: () => readonly Uint8Array[] | Promise<readonly Uint8Array[]>;
   /**
-   * Takes one input; it may be changed. Returns how much came of it: units, values, bytes sent, steps made, whatever
-   * grows when a peer makes the parser work. It checks itself that the state can still be used.
+   * Takes one input, which it may change. Returns a measure of the result (units, values, bytes sent, steps): something that grows when a
+   * peer makes the parser work. It also checks that the state is still usable.
    */
   readonly run: (input: Buffer) => number | undefined | Promise<number | undefined>;
-  /** The most that may come of an input of `length` bytes; 64 for each byte unless told. */
+  /** Limit of the result for an input of `length` bytes; default: 1024 and 64 for each byte. */
   readonly most?: (length: number) => number;
   /**
-   * The most blocks of `src/` that may run for an input of `length` bytes; guided runs count them. Without it so many for a byte that
-   * only work without any bound is found; with it also what grows with the square.
+   * Limit of blocks of `src/` that may run for an input of `length` bytes, counted by guided runs. The default per byte finds only
+   * unbounded work; a limit also finds quadratic work.
    */
   readonly mostSteps?: (length: number) => number;
-  /** Errors it documents besides `ProtocolError`. */
+  /** Documented errors other than `ProtocolError`. */
   readonly expects?: (error: unknown) => boolean;
-  /** Gives back what runs share. */
+  /** Releases the parts that runs share. */
   readonly close?: () => void | Promise<void>;
-  /** How dear one run is: 1 for a parser of a message, more when a run opens sockets or does handshakes. */
+  /** Relative cost of a run: 1 for a parser of a message, more for sockets or handshakes. */
   readonly cost?: number;
 }
 
-/** How long to go on: so many inputs of a target of cost 1, or until the deadline (`performance.now()`). */
+/** Extent of a run: a number of inputs for a target of cost 1, or a deadline (`performance.now()`). */
 export type FuzzExtent = { readonly inputs: number } | { readonly until: number };
 
 const CORPUS = path.join(import.meta.dirname, '..', 'corpus');
 const RANDOM_INPUTS_EVERY = 32;
 const MAX_RANDOM_INPUT = 300;
-/** CPU of one input, ms, however loaded the machine is: far more than any takes that costs what it should. */
+/** Limit of CPU time for one input, ms, independent of the load: far more than any input should cost. */
 const MAX_CPU_MS = 1000;
-/** A file that gets every input before it runs, for what ends the process. */
+/** File that gets every input before it runs, to find the input that crashes the process. */
 const TRACE = process.env['FUZZ_TRACE'];
 
-/** An input that did what it must not; the message has all to do it again. */
+/** A failing input; the message contains everything to reproduce the failure. */
 export class FuzzFailure extends Error {
   override readonly name = 'FuzzFailure';
 }
 
-/** What once did harm: the lines of `corpus/NAME.hex`, hex in words, `61*9` for nine times 61; lines that start with `#` are for people. */
+/** Inputs that once failed: lines of `corpus/NAME.hex`, hex in words, `61*9` for nine times 61; lines that start with `#` are comments. */
 export function corpusOf(name: string): Uint8Array[] {
   const file = path.join(CORPUS, `${name}.hex`);
   if (!existsSync(file)) return [];
@@ -66,7 +66,7 @@ function bytesOf(word: string): Buffer {
   return bytes;
 }
 
-/** Runs the corpus, the seeds and mutations of both. Resolves with how many inputs ran; throws `FuzzFailure`. */
+/** Runs the corpus, the seeds and mutations of both. Resolves with the number of inputs; throws `FuzzFailure`. */
 export async function fuzz(target: FuzzTarget, seed: number, extent: FuzzExtent): Promise<number> {
   try {
     return await fuzzOpen(target, seed, extent);
@@ -99,15 +99,15 @@ async function fuzzOpen(target: FuzzTarget, seed: number, extent: FuzzExtent): P
   return ran;
 }
 
-/** Whether the input was taken to its end. */
+/** Whether the input was read to its end. */
 async function runOne(target: FuzzTarget, input: Uint8Array, which: string): Promise<boolean> {
-  // A buffer of exactly this size: a read past the end must not find what lies beside it.
+  // A buffer of exactly this size, so that a read past the end fails.
   const own = Buffer.from(new Uint8Array(input).buffer);
   if (TRACE !== undefined) appendFileSync(TRACE, `${target.name} ${Buffer.from(input).toString('hex')}\n`);
   const usedBefore = process.threadCpuUsage();
   try {
     const result = target.run(own);
-    // Others use the thread while it is waited for.
+    // The CPU time of an asynchronous target cannot be measured: other work uses the thread, too.
     const used = result instanceof Promise ? { user: 0, system: 0 } : process.threadCpuUsage(usedBefore);
     const came = (result instanceof Promise ? await result : result) ?? 0;
     const spent = (used.user + used.system) / 1000;

@@ -1,4 +1,4 @@
-/** Bytes as people read them. */
+/** Bytes in readable form. */
 
 /** The bytes of hex in words. */
 export function hex(text: string): Buffer {

@@ -1,8 +1,8 @@
-/** Changes of a kind that break parsers: cut, flipped, lied about lengths, spliced, repeated. */
+/** Mutations that tend to break parsers: cuts, flipped bits, wrong lengths, splices, repetitions. */
 import { joinPackets, splitPackets } from './packets.ts';
 import type { Random } from './random.ts';
 
-/** What an input is: bytes of one message or stream, text, or packets as `joinPackets` writes them. */
+/** Form of an input: bytes of a message or stream, text, or packets as `joinPackets` writes them. */
 export type InputForm = 'bytes' | 'text' | 'packets';
 
 type Change = (input: Uint8Array, pool: readonly Uint8Array[], random: Random) => Uint8Array;
@@ -23,7 +23,7 @@ const MARKS: readonly string[] = [
   ...['../', '__proto__', 'constructor', 'null', '\ufeff', '\ud800', '😀'],
 ];
 
-/** A changed copy of `input`; `pool` is what splices are taken from. */
+/** A mutated copy of `input`; splices come from `pool`. */
 export function mutate(input: Uint8Array, pool: readonly Uint8Array[], random: Random, form: InputForm): Uint8Array {
   if (form === 'packets') return mutatePackets(input, pool, random);
   const changes = form === 'text' ? [...BYTE_CHANGES, ...TEXT_CHANGES, ...TEXT_CHANGES] : BYTE_CHANGES;
@@ -34,7 +34,7 @@ export function mutate(input: Uint8Array, pool: readonly Uint8Array[], random: R
   return copyOf(changed);
 }
 
-/** The order of packets is changed, then single packets are; some inputs keep every byte and only the order is wrong. */
+/** Changes the order of packets, then single packets; some inputs change only in order. */
 function mutatePackets(input: Uint8Array, pool: readonly Uint8Array[], random: Random): Uint8Array {
   let packets = splitPackets(input);
   const others = pool.flatMap((other) => splitPackets(other));
@@ -91,7 +91,7 @@ const BYTE_CHANGES: readonly Change[] = [
     changed[random.below(changed.length)] = random.u32();
     return changed;
   },
-  /** Most length fields are in the first bytes, so those are hit more often. */
+  /** The first bytes are hit more often, because most length fields are there. */
   function extremeNumber(input, _, random) {
     const changed = Buffer.from(input);
     const width = random.pick([1, 2, 3, 4]);
@@ -157,7 +157,7 @@ const TEXT_CHANGES: readonly Change[] = [
   },
 ];
 
-/** A buffer's own `slice` would be a view, and changes of it would get into the pool. */
+/** `slice` of a Buffer is a view, so a change would reach the pool. */
 function copyOf(input: Uint8Array): Uint8Array {
   return new Uint8Array(input);
 }

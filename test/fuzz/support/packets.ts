@@ -1,9 +1,9 @@
-/** Several packets in one input, so that a whole exchange can be kept in the corpus as one line. */
+/** Several packets in one input, so that a whole exchange is one line of the corpus. */
 
 const PREFIX = 2;
 const MAX_LENGTH = 0xffff;
 
-/** Each packet with its length, 16 bits, in front. */
+/** Each packet after its length, 16 bits. */
 export function joinPackets(packets: readonly Uint8Array[]): Uint8Array {
   const kept = packets.map((packet) => packet.subarray(0, MAX_LENGTH));
   const joined = Buffer.alloc(kept.reduce((sum, packet) => sum + PREFIX + packet.length, 0));
@@ -16,7 +16,7 @@ export function joinPackets(packets: readonly Uint8Array[]): Uint8Array {
   return joined;
 }
 
-/** The packets of an input of `joinPackets`, each in memory of its own; a last one that is cut off is as long as it is. */
+/** The packets of an input made by `joinPackets`, each in its own memory; a last, cut packet is shorter than its length. */
 export function splitPackets(input: Uint8Array): Uint8Array[] {
   const packets: Uint8Array[] = [];
   for (let at = 0; at + PREFIX <= input.length; ) {

@@ -1,6 +1,6 @@
-/** Numbers that look random and are the same for the same seed, so that a failure can be had again. */
+/** Pseudo-random numbers that are equal for equal seeds, so that a failure can be repeated. */
 
-/** Mulberry32: small, fast and good enough to choose mutations with. */
+/** Mulberry32: small, fast, and good enough to choose mutations. */
 export class Random {
   #state: number;
 
@@ -21,7 +21,7 @@ export class Random {
     return limit < 1 ? 0 : this.u32() % limit;
   }
 
-  /** One of `items`, which must not be empty. */
+  /** An element of `items`, which must not be empty. */
   pick<T>(items: readonly [T, ...T[]] | readonly T[]): T {
     const item = items[this.below(items.length)];
     if (item === undefined) throw new TypeError('nothing to pick from');
@@ -40,7 +40,7 @@ export class Random {
   }
 }
 
-/** A seed for a name, so that targets do not all see the same choices. */
+/** A seed from a name, so that targets do not all make the same choices. */
 export function seedOf(name: string, seed: number): number {
   let mixed = seed ^ 0x811c_9dc5;
   for (let at = 0; at < name.length; at += 1) mixed = Math.imul(mixed ^ name.charCodeAt(at), 0x0100_0193);

@@ -1,7 +1,7 @@
-/** Goes on behind what a parser refuses. */
+/** Continues after a refusal of the parser. */
 import { ProtocolError } from '../../../src/util/protocol-error.ts';
 
-/** What `action` returns; null when it refuses with a `ProtocolError`, so that a run goes on behind it. Everything else is thrown. */
+/** The result of `action`; null when it throws a `ProtocolError`, so that a run can continue. Other errors are thrown. */
 export function tolerate<T>(action: () => T): T | null {
   try {
     return action();

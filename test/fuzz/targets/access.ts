@@ -1,4 +1,4 @@
-/** Who is let in: signed URLs and their policies, keys, and what control servers answer. */
+/** Access control: signed URLs and their policies, keys, and answers of control servers. */
 import { createHmac } from 'node:crypto';
 import { createServer, type Server, type Socket } from 'node:net';
 import type { AccessRequest, Verdict } from '../../../src/access/access-check.ts';
@@ -30,7 +30,7 @@ const KEY = 'the-key-of-studio-1';
 const LATER = { name: 'late', hash: hashKey('the-key-of-studio-2'), expires: '2001-01-01' };
 const PLACE = { host: 'a.test', app: 'app', stream: 'live' };
 const MAX_REASON = 200;
-/** Six characters for each that is not shown as it is. */
+/** Characters of an escaped character. */
 const ESCAPED = 6;
 const ANSWER_MS = 2000;
 
@@ -54,7 +54,7 @@ function keyed(): AccessControls {
   return access;
 }
 
-/** The object that a control server has answered; null for anything else. */
+/** The object in a control server's answer; null for anything else. */
 function objectIn(input: Buffer): Readonly<Record<string, unknown>> | null {
   let value: unknown;
   try {
@@ -79,7 +79,7 @@ function decodedTwice(value: string): string {
     .join(' ');
 }
 
-/** Answers every question with the bytes of the input, and hangs up. */
+/** Answers every request with the bytes of the input, and closes the connection. */
 class RawControlServer {
   bytes: Uint8Array = Buffer.alloc(0);
   #server: Server | null = null;
@@ -123,7 +123,7 @@ export const ACCESS_TARGETS: readonly FuzzTarget[] = [
     run: (input) => {
       const url = input.toString('utf8');
       const said = CHECK.judge(asked(url));
-      // Nobody but us has signed, so nothing else can be good: the signature alone may stand elsewhere.
+      // Only our signatures exist, so any other accepted text is a forgery. The signature may be at another place of the URL.
       if (said.admitted && !SIGNED_TEXTS.has(readSignedUrl(url, SIGNING).text)) throw new Error('a forged URL is good');
       return said.admitted ? 1 : 0;
     },

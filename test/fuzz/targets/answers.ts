@@ -1,4 +1,4 @@
-/** Requests that the addon answers or lets wait without JavaScript, on connections of viewers. */
+/** Requests that the addon answers, or holds, without JavaScript, on connections of viewers. */
 import { loadAddon } from '../../../src/native/addon.ts';
 import { AnsweringThread, type PlainViewer } from '../../fakes/answering-thread.ts';
 import { until } from '../../harness/poll.ts';
@@ -6,7 +6,9 @@ import type { FuzzTarget } from '../support/fuzz-target.ts';
 
 const WAIT = { deadlineMs: 10_000, everyMs: 1 };
 
-/** A viewer whose requests the addon knows sends the input while another one is held; both that one and a third must get their answers. */
+/**
+ * A viewer with known requests sends the input while another request is held; that request and a third one must still get their answers.
+ */
 function viewerRequests(): FuzzTarget {
   let thread: AnsweringThread | null = null;
   let [held, other]: readonly (PlainViewer | null)[] = [null, null];
@@ -51,7 +53,7 @@ function viewerRequests(): FuzzTarget {
       second.ask('text', token);
       runs += 1;
       const text = `text ${runs}`;
-      // What arrives after an update waits for the next one.
+      // A request that arrives after an update waits for the next update.
       const updates = setInterval(() => all.update(text), 2);
       try {
         for (const waiting of [first, second, second]) {

@@ -40,7 +40,7 @@ const accessUnit = (codec: VideoCodec, config: Uint8Array): Uint8Array => {
   return joinNalUnits([...vps, ...sps, ...pps]);
 };
 
-/** No number of a description may be something a player or a calculation chokes on. */
+/** Numbers of a description must be usable by players and calculations. */
 function checkNumbers(description: object): void {
   for (const [name, value] of Object.entries(description)) {
     if (typeof value === 'number' && !(Number.isFinite(value) && value >= 0)) throw new Error(`${name} is ${value}`);
@@ -48,7 +48,7 @@ function checkNumbers(description: object): void {
   }
 }
 
-/** The lengths inside an access unit that we made ourselves must lead to its end. */
+/** The lengths in an access unit that we made must lead to its end. */
 function checkUnits(unit: Uint8Array): number {
   withValidLengths(unit);
   return unit.length;
@@ -69,7 +69,7 @@ function video(name: string, codec: VideoCodec, configs: readonly Uint8Array[]):
   };
 }
 
-/** What the router asks about every packet. Each question may be refused on its own. */
+/** The router's calls for every packet. Each may throw independently of the others. */
 function frames(name: string, codec: VideoCodec, seeds: () => readonly Uint8Array[]): FuzzTarget {
   return {
     name,
@@ -179,7 +179,7 @@ export const CODEC_TARGETS: readonly FuzzTarget[] = [
   },
   {
     name: 'adts',
-    // The last frame of the sample is cut.
+    // The last frame of the sample is truncated.
     seeds: () => [AUDIO.adts.subarray(0, 760)],
     run: (input) => {
       let count = 0;
@@ -205,7 +205,7 @@ export const CODEC_TARGETS: readonly FuzzTarget[] = [
       }
       return bytes;
     },
-    // Up to 64 frames an element, if only of no bytes.
+    // An element may have up to 64 frames, even empty ones.
     most: (length) => 64 + 64 * length,
   },
   { name: 'opus-head', seeds: () => [AUDIO.opusHead], run: (input) => void checkNumbers(describeAudio(AudioCodec.OPUS, input)) },

@@ -1,4 +1,4 @@
-/** DTLS of the addon and of the fallback: before, amid and after the handshake. */
+/** DTLS of the addon and of the fallback: before, during and after the handshake. */
 
 import { type Handle, loadAddon, type NativeAddon } from '../../../src/native/addon.ts';
 import { createCertificate } from '../../../src/services/webrtc/transport/dtls-certificate.ts';
@@ -11,7 +11,7 @@ const certificate = createCertificate(Date.now());
 const CONNECTED = 1;
 const CLOSED = 2;
 
-/** The datagrams of both ends of a handshake, and whether they came to an end. */
+/** The datagrams of both ends of a handshake, and whether it completed. */
 function handshake(native: NativeAddon, context: Handle, disturb: (turn: number, to: Handle) => number = () => 0) {
   const [server, client] = [native.dtlsOpen(context, true), native.dtlsOpen(context, false)];
   let answers = 0;
@@ -55,16 +55,16 @@ function flights(): Uint8Array[] {
   ];
 }
 
-/** Answers to datagrams of others: their number is what makes us worth abusing. */
+/** Number of answers to datagrams of unknown senders: many answers would make us useful as an amplifier. */
 function answersTo(native: NativeAddon, end: Handle, packets: readonly Uint8Array[]): number {
   return packets.reduce((sum, packet) => sum + native.dtlsReceive(end, packet).datagrams.length, 0) + native.dtlsTick(end).datagrams.length;
 }
 
-/** What other handshakes sent, and changes of it. */
+/** Flights of other handshakes, and mutations of them. */
 const HOSTILE_FLIGHTS = {
   form: 'packets',
   seeds: flights,
-  // A flight of a few datagrams for each that moves the handshake, and alerts.
+  // A flight of a few datagrams for each step of the handshake, and alerts.
   most: (length: number): number => 128 + length,
 } as const;
 
@@ -126,7 +126,7 @@ function nativeDtls(native: NativeAddon): FuzzTarget[] {
   ];
 }
 
-/** The library works with promises: what it does is over some turns later. */
+/** The library uses promises: its work ends some turns later. */
 const turns = async (): Promise<void> => {
   for (let turn = 0; turn < 3; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 };

@@ -1,4 +1,4 @@
-/** The addon and the fallback: media and reports of peers that have the keys, and datagrams of anybody. */
+/** The addon and the fallback: media and reports of peers with keys, and datagrams of unknown senders. */
 import { randomBytes } from 'node:crypto';
 import { loadAddon } from '../../../src/native/addon.ts';
 import { createCertificate } from '../../../src/services/webrtc/transport/dtls-certificate.ts';
@@ -53,7 +53,7 @@ function reports(): Uint8Array[] {
         Array.from({ length: 60 }, (_, at) => at),
       ),
     ]),
-    // Arrivals of 65535 packets in one run, of none, and with deltas that are missing.
+    // Arrivals of 65535 packets in one run, of no packets, and with missing deltas.
     joinPackets(
       ['8fcd0005 00000001 00000002 0000 ffff 00000000 3fff 3fff', '8fcd0004 00000001 00000002 ffff 0001 ffffffff', '8fcdffff 00000001'].map(
         hex,
@@ -91,7 +91,7 @@ class Sealed {
     this.#receiver = new SrtpReceiver(profile, this.keys.localKey, this.keys.localSalt);
   }
 
-  /** As the peer would send it; null for what cannot be sealed. */
+  /** The packet as a peer protects it; null if it cannot be protected. */
   seal(packet: Uint8Array): Buffer | null {
     try {
       this.#index += 1;
@@ -104,13 +104,13 @@ class Sealed {
     }
   }
 
-  /** Throws when what the server sends is not authentic. */
+  /** Throws for a packet of the server that is not authentic. */
   open(packet: Buffer): Buffer {
     return isRtcp(packet) ? this.#receiver.rtcp(packet) : this.#receiver.rtp(packet);
   }
 }
 
-/** A fanout whose peers are reached over TCP, so that all they get passes by here. */
+/** A fan-out whose peers are reached over TCP, so that all their packets pass through here. */
 class Bench {
   readonly fanout: Fanout;
   readonly source: number;
@@ -139,7 +139,7 @@ class Bench {
     this.fanout.push(this.source, { timestamp: this.#timestamp, keyframe: true, marker: true, payloads: Buffer.alloc(240, 7), sizes });
   }
 
-  /** Datagrams that the viewer was sent. */
+  /** Datagrams sent to the viewer. */
   datagrams(viewer: number): Buffer[] {
     return (this.frames.get(viewer) ?? []).flatMap((frames) => {
       const datagrams: Buffer[] = [];
@@ -159,7 +159,7 @@ class Bench {
   }
 }
 
-/** What peers with the right keys send: nothing of it may cost more than the retransmissions that a viewer is granted. */
+/** Packets of peers with valid keys: they must not cause more than the permitted retransmissions. */
 function sealedPackets(kind: Kind): FuzzTarget {
   let bench: Bench | null = null;
   let runs = 0;
@@ -195,7 +195,7 @@ function sealedPackets(kind: Kind): FuzzTarget {
         }
         const counted = (): number => (fanout.viewerCounters(viewer)?.received ?? 0) + (fanout.viewerCounters(viewer)?.refused ?? 0);
         await bench.until(`a verdict on ${expected} packets`, () => counted() >= expected);
-        // Whatever came before: a request for a keyframe is heard, and media goes on.
+        // Whatever came before, a keyframe request must arrive, and media must continue.
         const heard = bench.heard.get(viewer)?.length ?? 0;
         for (let more = 0; more < 2; more += 1) fanout.inject(viewer, peer.seal(PLI)!);
         const packets = fanout.viewerCounters(viewer)?.packets ?? 0;
@@ -209,7 +209,7 @@ function sealedPackets(kind: Kind): FuzzTarget {
         bench.heard.delete(viewer);
       }
     },
-    // Two frames, and the burst of packets that may be sent again.
+    // Two frames, and the burst of permitted retransmissions.
     most: () => 2 * 6 + 160,
     cost: 12,
     close: () => {
@@ -219,7 +219,7 @@ function sealedPackets(kind: Kind): FuzzTarget {
   };
 }
 
-/** Sequence numbers of a session begin anywhere: those of the corpus count from there. */
+/** A session's sequence numbers start anywhere; numbers in the corpus are relative to the first. */
 function aimNacks(packet: Uint8Array, first: number): void {
   const view = Buffer.from(packet.buffer);
   for (let at = 0; at + 16 <= view.length; at += 4) {
@@ -228,7 +228,7 @@ function aimNacks(packet: Uint8Array, first: number): void {
   }
 }
 
-/** Datagrams of anybody to the port, and of a peer that is known by its address. */
+/** Datagrams to the port from unknown senders, and from the address of a known peer. */
 function openPort(kind: Kind): FuzzTarget {
   let total = 0;
   let opened: Promise<{ fanout: Fanout; socket: number; port: number; events: () => number }> | null = null;
@@ -243,7 +243,7 @@ function openPort(kind: Kind): FuzzTarget {
         ? new NativeFanout(addon, { certificate, listener, threads: 1 })
         : new ScriptFanout({ certificate, listener });
     const { socket, port } = await fanout.bind('127.0.0.1', 0);
-    // The port talks to itself, so its own address is that of a peer.
+    // The port sends to itself, so its own address is that of a peer.
     const viewer = fanout.openViewer({ cname: 'self', slots: [SLOT] });
     fanout.setKeys(viewer, new Sealed(SrtpProfile.AEAD_AES_128_GCM).keys);
     fanout.connect(viewer, socket, { host: '127.0.0.1', port });
@@ -269,7 +269,7 @@ function openPort(kind: Kind): FuzzTarget {
         await new Promise((resolve) => setImmediate(resolve));
       }
       total += sent;
-      // Those of the last datagrams may be on their way still.
+      // Events of the last datagrams may still be missing.
       if (events() > total) throw new Error(`${events()} events of ${total} datagrams`);
       return 0;
     },

@@ -1,4 +1,4 @@
-/** Readers of byte streams: where the network cuts them must make no difference, neither to what is read nor to what is refused. */
+/** Readers of byte streams: the cuts of the network must make no difference to results and refusals. */
 import { inspect } from 'node:util';
 import { RequestReader } from '../../../src/delivery/http/request-reader.ts';
 import { DEFAULT_HTTP_LIMITS } from '../../../src/delivery/http-limits.ts';
@@ -12,18 +12,18 @@ import { packetsOf, recordedOvt } from '../../fakes/recorded-ovt.ts';
 import type { FuzzTarget } from '../support/fuzz-target.ts';
 import type { InputForm } from '../support/mutations.ts';
 
-/** Pieces of which each input is read, bytes; 0: in one. */
+/** Sizes of the pieces in which each input is read, bytes; 0: the whole input. */
 const PIECES = [0, 1, 13] as const;
-/** A byte at a time costs a copy of what is held for each: the work of an input grows with its length squared, up to a frame's. */
+/** Limit of inputs, bytes: reading byte by byte copies the held bytes each time, so the work is quadratic up to the size of a frame. */
 const MAX_LENGTH = 2048;
-/** For all readings together: a byte costs some dozen blocks when it comes alone, and as many when it ends something. */
+/** For all readings together: a byte takes some dozen blocks when it comes alone, and as many when it completes something. */
 const MAX_STEPS = 5000;
 const MAX_STEPS_PER_BYTE = 150;
 const WHOLE = { depth: 4, maxStringLength: null, maxArrayLength: null } as const;
 
 const REFUSED = 'refused';
 
-/** Takes the next bytes, tells what they complete and whether the stream can go on. */
+/** Takes the next bytes, reports completed items, and returns whether the stream can continue. */
 type Reader = (piece: Buffer, tell: (item: unknown) => void) => 'open' | typeof REFUSED;
 
 function readIn(make: () => Reader, input: Buffer, piece: number): string[] {
@@ -42,7 +42,7 @@ function readIn(make: () => Reader, input: Buffer, piece: number): string[] {
   return items;
 }
 
-/** Of a stream that is refused, what came before may be lost with it. */
+/** Two results are equal. If both were refused, items before the refusal may be missing in one. */
 function isSame(one: readonly string[], other: readonly string[]): boolean {
   const [short, long] = one.length < other.length ? [one, other] : [other, one];
   if (short.at(-1) !== REFUSED || long.at(-1) !== REFUSED)
@@ -80,7 +80,7 @@ export const FRAMING_TARGETS: readonly FuzzTarget[] = [
     () => {
       const reader = new RequestReader(DEFAULT_HTTP_LIMITS);
       return (piece, tell) => {
-        // What is pushed is kept until the head is whole.
+        // The reader keeps pushed bytes until the head is complete.
         reader.push(Buffer.from(piece));
         for (let head = reader.next(); head !== null; head = reader.next()) {
           tell([head.method, head.target, ['host', 'range', 'accept-encoding', 'content-length'].map((field) => head?.header(field))]);

@@ -1,4 +1,4 @@
-/** Everything that is fuzzed. */
+/** All fuzz targets. */
 import type { FuzzTarget } from '../support/fuzz-target.ts';
 import { ACCESS_TARGETS } from './access.ts';
 import { ANSWER_TARGETS } from './answers.ts';

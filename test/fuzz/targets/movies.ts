@@ -10,7 +10,7 @@ import { corpusOf, type FuzzTarget } from '../support/fuzz-target.ts';
 
 const MAX_EVENTS = 2000;
 
-/** Two short files of ffmpeg: tables first, and fragments. */
+/** Two short files of ffmpeg: one with tables first, one with fragments. */
 const FILES = (): Uint8Array[] => corpusOf('movie-seeds');
 
 function moovs(): Uint8Array[] {

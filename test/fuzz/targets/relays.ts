@@ -1,4 +1,4 @@
-/** What another server sends when a stream is pulled from it, or asks for when it pulls: RTSP and OVT. */
+/** Bytes of another server, for pulls and for its own pulls from us: RTSP and OVT. */
 import { once } from 'node:events';
 import net from 'node:net';
 import { OvtPullSource } from '../../../src/services/ovt/ovt-pull-source.ts';
@@ -68,7 +68,7 @@ const PLACED_MARK = {
   },
 };
 
-/** `{}` stands for the number of the request that is answered, `[]` for the channels that it names. */
+/** `{}` becomes the number of the answered request, `[]` the channels that it names. */
 function answer(headers: readonly string[], body = ''): Buffer {
   const length = body === '' ? [] : [`Content-Length: ${Buffer.byteLength(body)}`];
   return Buffer.from(`${['RTSP/1.0 200 OK', 'CSeq: {}', ...headers, ...length].join('\r\n')}\r\n\r\n${body}`);
@@ -91,7 +91,7 @@ interface Answering {
   readonly stop: () => Promise<void>;
 }
 
-/** A server on loopback that answers each request, or piece of one, with the next part of `input`; all the rest follows the last. */
+/** A server on loopback that answers each request, or piece of one, with the next part of `input`; the rest follows the last part. */
 async function answering(parts: readonly Buffer[]): Promise<Answering> {
   const sockets = new Set<net.Socket>();
   let next = 0;
@@ -120,7 +120,7 @@ async function answering(parts: readonly Buffer[]): Promise<Answering> {
   };
 }
 
-/** Parts of a dialogue in one text; the mark is nothing that RTSP has. */
+/** Separates the parts of a dialogue in one text; never occurs in RTSP. */
 const NEXT = '\n====\n';
 
 function dialogue(...parts: readonly Buffer[]): Buffer {
@@ -134,7 +134,7 @@ function partsOf(input: Buffer): Buffer[] {
     .map((part) => Buffer.from(part, 'latin1'));
 }
 
-/** Opens a pull against such a server and looks at what comes of it. Any `Error` is an answer, as long as there is one. */
+/** Opens a pull from such a server and measures the result. Any `Error` is a valid result; a hang is not. */
 async function pull(
   parts: readonly Buffer[],
   open: (port: number, sink: RecordingSink, signal: AbortSignal) => Promise<{ close(): void }>,
@@ -162,7 +162,7 @@ const target = (url: string, sink: RecordingSink, signal: AbortSignal) => ({
   logger: new RecordingLogger(),
 });
 
-/** Packets of a camera with H.264 and AAC: the first byte says which track, and whether it is RTCP. */
+/** Packets of a camera with H.264 and AAC: the first byte tells the track, and whether it is RTCP. */
 function cameraPackets(): Buffer[] {
   const packets: Buffer[] = [];
   for (let n = 0; n < 6; n += 1) {
@@ -181,7 +181,7 @@ function cameraPackets(): Buffer[] {
 
 const FED = parseRtspDescription(CAMERA).media.filter(({ encoding }) => /h264|mpeg4/i.test(encoding));
 
-/** The media of a session, as `cameraPackets` writes it, 20 ms after each other. */
+/** The media of a session, as `cameraPackets` writes it, 20 ms apart. */
 function feedMedia(input: Buffer): number {
   const clock = new ManualClock();
   const sink = new RecordingSink();
@@ -203,7 +203,7 @@ function feedMedia(input: Buffer): number {
   return sink.packets.length;
 }
 
-/** What a real origin answered to `describe` and `play`, and the first of its media. */
+/** A real origin's answers to `describe` and `play`, and its first media. */
 function ovtAnswers(): Buffer[] {
   return packetsOf(recordedOvt('origin-ladder'))
     .slice(0, 24)
@@ -238,7 +238,7 @@ export const RELAY_TARGETS: readonly FuzzTarget[] = [
         if (format !== null && !(Number.isFinite(format.clockRate) && format.clockRate > 0))
           throw new Error(`clock rate ${format.clockRate}`);
         controlUri('rtsp://h/x', one.control || control);
-        // One packet of each: what the description tells must not make the depacketizer run for ever.
+        // One packet for each format: no description may make the depacketizer run without end.
         const packet = { marker: true, payloadType: 96, sequence: 1, timestamp: 1, ssrc: 1, payload: hex('0020 0010 0018 aabb ccddee') };
         tolerate(() => format?.depacketizer.push(packet, false, () => undefined));
       }
@@ -316,7 +316,7 @@ export const RELAY_TARGETS: readonly FuzzTarget[] = [
           bytes += 1 + payload.length;
           if (type === OvtPayloadType.MEDIA) parseMediaPacket(payload);
           else if (type === OvtPayloadType.REQUEST) parseRequest(payload);
-          // The answer to `play` has none, and media comes behind it.
+          // The answer to `play` has no contents; media follows it.
           else {
             tolerate(() => parseContents(parseResponse(payload).contents));
             tolerate(() => parseMark(parseResponse(payload).contents));

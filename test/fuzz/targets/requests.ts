@@ -1,4 +1,4 @@
-/** What stands in requests beside their bytes: names and patterns, tokens, origins, places, and whole requests to the API. */
+/** The content of requests: names and patterns, tokens, origins, locations, and complete requests to the API. */
 import { CrossDomainPolicy } from '../../../src/access/cross-domains.ts';
 import { SessionTokens } from '../../../src/delivery/session-token.ts';
 import { connectUrl, publishTarget } from '../../../src/services/rtmp/publish-target.ts';
@@ -22,7 +22,7 @@ const POLICY = {
 
 const LOCAL = { host: '192.0.2.1', port: 1935, scheme: 'rtmp' } as const;
 
-/** Method and target, then the body; the rest of a request is ours, so that every input is one. */
+/** Method and target, then the body; the rest of a request is fixed, so that every input is a request. */
 const API_REQUESTS: readonly (readonly [line: string, body?: unknown])[] = [
   ['GET /v1/version'],
   ['GET /v1/vhosts/default/apps/app/streams?x=1'],
@@ -59,15 +59,15 @@ const API_REQUESTS: readonly (readonly [line: string, body?: unknown])[] = [
   ['DELETE /v1/vhosts/another'],
 ];
 const HEAD = /^([A-Z]{1,16}) (\/[!-~]*)\n/;
-/** A fresh server after so many requests: what they create stays in it. */
+/** Number of requests to one server: the objects that they create stay in it. */
 const REQUESTS_OF_A_SERVER = 100;
 
-/** A mistake in code, not a disk or a peer that refuses. */
+/** Whether an error is a mistake in our code, and no refusal of a disk or peer. */
 function isOurs(error: unknown): boolean {
   return [TypeError, RangeError, ReferenceError, SyntaxError].some((kind) => error instanceof kind);
 }
 
-/** Servers of the API, one after the other, with a stream that is live. */
+/** Servers of the API, one after the other, with a live stream. */
 class ApiServers {
   #harness: Promise<ApiHarness> | null = null;
   #asked = 0;
@@ -127,7 +127,7 @@ export const REQUEST_TARGETS: readonly FuzzTarget[] = [
         Buffer.from(text),
       ),
     run: (input) => {
-      // Header values have no line breaks: whoever reads the head sees to that.
+      // The parser of heads removes line breaks from header values.
       const [origin = '', asked] = input.toString('latin1').replaceAll('\r', '').split('\n');
       const policy = new CrossDomainPolicy(POLICY);
       const { pairs, block } = policy.headers(origin, asked);

@@ -1,4 +1,4 @@
-/** RTMP as an encoder, or a server that is pushed to, may send it. */
+/** RTMP from an encoder, or from a server that gets a push. */
 import { parseAudioTag } from '../../../src/containers/flv/audio-tag.ts';
 import { parseMetadata } from '../../../src/containers/flv/metadata.ts';
 import { parseVideoTag } from '../../../src/containers/flv/video-tag.ts';
@@ -71,7 +71,7 @@ function media(typeId: number, payload: Uint8Array, timestamp = 0): RtmpMessage 
   return { ...MEDIA, typeId, payload, timestamp };
 }
 
-/** Everything a publisher says after the handshake. */
+/** All messages of a publisher after the handshake. */
 const PUBLISHING: readonly RtmpMessage[] = [
   controlMessage(MessageType.SET_CHUNK_SIZE, 4096),
   commandMessage({ name: 'connect', transactionId: 1, args: [CONNECT] }, 0),
@@ -98,7 +98,7 @@ function chunked(messages: readonly RtmpMessage[]): Buffer {
   );
 }
 
-/** A connection without its socket: chunks, control messages, session and feed as the provider joins them. */
+/** A connection without its socket: chunks, control messages, session and feed, connected as in the provider. */
 function publish(input: Buffer): number {
   const gate = new FakeIngestGate();
   let sent = 0;
@@ -151,7 +151,7 @@ function publish(input: Buffer): number {
   return sent + gate.streams.reduce((sum, stream) => sum + stream.packets.length + stream.trackSets.length, 0);
 }
 
-/** Messages that are begun and given up are limited by whoever reads a peer: each of them costs memory. */
+/** The reader of a peer limits messages that are begun and abandoned, because each takes memory. */
 function fewDiscards(): () => void {
   let left = DEFAULT_RTMP_LIMITS.discardsPerSecond;
   return () => {
@@ -160,7 +160,7 @@ function fewDiscards(): () => void {
   };
 }
 
-/** What a reader makes of `input` when it comes `piece` bytes at a time, up to the error that ends it. */
+/** Result of reading `input` in pieces of `piece` bytes, up to the error that ends it. */
 function messagesOf(input: Buffer, piece: number): string[] {
   const messages: string[] = [];
   const reader = new ChunkReader({
@@ -178,7 +178,7 @@ function messagesOf(input: Buffer, piece: number): string[] {
   return [...messages, whole ?? 'refused'];
 }
 
-/** Values inside a value; a cycle counts once. */
+/** Number of values in a value; a cycle counts once. */
 function valuesIn(value: AmfValue, seen = new Set<unknown>()): number {
   if (typeof value !== 'object' || value === null || seen.has(value)) return 1;
   seen.add(value);
@@ -186,10 +186,10 @@ function valuesIn(value: AmfValue, seen = new Set<unknown>()): number {
   return 1 + inside.reduce<number>((sum, item) => sum + valuesIn(item, seen), 0);
 }
 
-/** A server's part of the plain handshake. */
+/** The server's part of the plain handshake. */
 const GREETING = Buffer.concat([Buffer.of(3), Buffer.alloc(2 * 1536)]);
 
-/** What a server answers to our publishing client, in the order it comes: the first is its part of the handshake. */
+/** A server's answers to our publishing client in order, the handshake first. */
 function serverAnswers(): Buffer[] {
   const answers: Buffer[] = [];
   const server = new RtmpServer((bytes) => answers.push(Buffer.from(bytes)), accept);

@@ -1,4 +1,4 @@
-/** RTP and RTCP: packets, depacketizers behind the buffers that order them, feedback, and a publisher's feed. */
+/** RTP and RTCP: packets, reordering buffers with depacketizers, feedback, and a publisher's feed. */
 
 import { annexbToLengthPrefixed } from '../../../src/codecs/nal/convert.ts';
 import { IngestFeed } from '../../../src/services/webrtc/ingest/ingest-feed.ts';
@@ -96,7 +96,7 @@ const AAC = (): Buffer[][] => [
   [hex('0010 0640 aabbcc'), hex('0010 0640 ddeeff')],
 ];
 
-/** Every packet through a buffer that orders and a depacketizer; what comes out may not be larger than what went in, by far. */
+/** Sends every packet through a reordering buffer and a depacketizer; the output must not be much larger than the input. */
 function depacketizer(name: string, make: () => Depacketizer, frames: () => Buffer[][], ordering: 'sequence' | 'receive'): FuzzTarget {
   return {
     name: `rtp-${name}`,
@@ -126,7 +126,7 @@ function depacketizer(name: string, make: () => Depacketizer, frames: () => Buff
         if (ordering === 'receive') bytes += receive.check(now, sink).length;
         else sequence.giveUp(now - 20, sink);
       }
-      // Whatever came before: a stream that is right is read again.
+      // Whatever came before, a valid stream must be readable again.
       const before = bytes;
       const again = stream(frames(), {}, 1_234_567).map((data) => parseRtpPacket(data));
       for (const packet of again)
@@ -268,7 +268,7 @@ export const RTP_TARGETS: readonly FuzzTarget[] = [
       }
       return sent / 100 + (gate.streams[0]?.packets.length ?? 0);
     },
-    // Every packet may be answered with what is missing, and what was missing stays so for a second.
+    // Each packet may be answered with NACKs, and a missing packet is requested for a second.
     most: (length) => 2000 + 20 * length,
     cost: 8,
   },

@@ -1,4 +1,4 @@
-/** TLS and HTTP/2 of the addon: what comes before a handshake is over, and frames behind one. */
+/** TLS and HTTP/2 of the addon: bytes before the handshake is over, and frames after it. */
 import { openSync } from 'node:fs';
 import { type TLSSocket, connect as tlsConnect } from 'node:tls';
 import { DirectSecureListener } from '../../../src/delivery/http/secure/direct-secure-listener.ts';
@@ -42,7 +42,7 @@ function freshTls(native: NativeAddon): FuzzTarget {
   const { cert, key } = selfSigned('localhost');
   const context: Handle = native.tlsContext(cert, key, 'DEFAULT', '', '', 0x303, true);
   const into = Buffer.alloc(128 * 1024);
-  // No socket takes what is sent: all of it is left for us.
+  // A descriptor that is not a socket: all bytes to send remain in the session.
   const nowhere = openSync('/dev/null', 'w');
   return {
     name: 'tls-fresh',
@@ -63,13 +63,13 @@ function freshTls(native: NativeAddon): FuzzTarget {
       native.tlsClose(connection);
       return sent;
     },
-    // A certificate and what goes with it.
+    // A certificate and the messages around it.
     most: (length) => 4096 + length,
     cost: 10,
   };
 }
 
-/** A session of HTTP/2 that takes the input as its frames, and another request on a connection of its own afterwards. */
+/** An HTTP/2 session that reads the input as frames, and then a request on another connection. */
 function http2Frames(): FuzzTarget {
   let listener: DirectSecureListener | null = null;
   let port = 0;

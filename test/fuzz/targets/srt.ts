@@ -1,4 +1,4 @@
-/** SRT: handshakes, control packets, keys, stream ids, and live connections with everything a peer may send into them. */
+/** SRT: handshakes, control packets, keys, stream ids, and live connections with arbitrary packets of a peer. */
 import { parseAccessControl } from '../../../src/wire/srt/access-control.ts';
 import { readConclusion } from '../../../src/wire/srt/conclusion.ts';
 import { parseControlPacket } from '../../../src/wire/srt/control-packet.ts';
@@ -15,7 +15,7 @@ import { joinPackets, splitPackets } from '../support/packets.ts';
 
 const GOOD = { loss: 0, delay: 1000, jitter: 0 };
 const ADDRESS = { timestamp: 5000, destination: 1 };
-/** Where every datagram says for whom it is, and a handshake where its cookie stands. */
+/** Offsets of the destination in every packet, and of the cookie in a handshake. */
 const DESTINATION_AT = 12;
 const COOKIE_AT = 16 + 28;
 const HEADER = 16;
@@ -28,7 +28,7 @@ function data(sequence: number, keyFlag: 0 | 1 | 2 = 0): Uint8Array {
   return packet;
 }
 
-/** Cookies are filled in by who sends it. */
+/** The sender of the handshake fills in the cookie. */
 function conclusion(fields: Partial<Handshake> = {}): Uint8Array {
   return serializeHandshake(srtConclusion({ cookie: 0, ...fields }), { destination: 0, timestamp: 5, peer: '127.0.0.1' });
 }
@@ -59,7 +59,7 @@ function opened(encrypted: boolean): { link: SimulatedLink; ours: RecordingSessi
   return { link, ours: session, theirs };
 }
 
-/** A live connection into which a peer, or somebody who forges its address, sends the packets. */
+/** A live connection that gets the packets from its peer, or from an attacker that forges the peer's address. */
 function connection(name: string, encrypted: boolean): FuzzTarget {
   return {
     name,
@@ -82,7 +82,7 @@ function connection(name: string, encrypted: boolean): FuzzTarget {
       }
       const packets = splitPackets(input);
       for (const packet of packets) {
-        // Random numbers of a session, so that packets of the corpus mean it: most of them near the place where it is.
+        // Session numbers are random: the destination is filled in, and sequence numbers count from the session's first.
         if (packet.length >= HEADER) Buffer.from(packet.buffer).writeUInt32BE(socketId, DESTINATION_AT);
         const isData = ((packet[0] ?? 0) & 0x80) === 0;
         if (packet.length >= 4) {
@@ -100,7 +100,7 @@ function connection(name: string, encrypted: boolean): FuzzTarget {
       link.run(20_000);
       return link.sent - before;
     },
-    // Keep-alives, acknowledgements and repeated packets in the time that passes, then what each packet is answered with.
+    // Keep-alives, acknowledgements and retransmissions of the elapsed time, and the answers to each packet.
     most: (length) => 4000 + 8 * length,
     cost: 20,
   };
@@ -187,7 +187,7 @@ export const SRT_TARGETS: readonly FuzzTarget[] = [
       if (listening.listener.connections > splitPackets(input).length) throw new Error('more connections than callers');
       return answers;
     },
-    // One answer for each, and keep-alives of those that were let in.
+    // One answer for each packet, and keep-alives of accepted connections.
     most: (length) => 1024 + length,
     cost: 10,
   },
@@ -211,7 +211,7 @@ export const SRT_TARGETS: readonly FuzzTarget[] = [
         ...GOOD,
         drops: (datagram: Uint8Array, towardsListener: boolean) => {
           sent += 1;
-          // The number of our socket stands in the first handshake.
+          // The first handshake contains the number of our socket.
           if (towardsListener && own === 0) own = Buffer.from(datagram).readUInt32BE(HEADER + 24);
           return true;
         },

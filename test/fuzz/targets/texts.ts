@@ -106,7 +106,7 @@ const JSONS = [[HOST], APPLICATION, { split: false, deep: [[[[{ a: null }]]]], t
   text(JSON.stringify(value)),
 );
 
-/** Keys that hold what `value` is worth: its own, and those inside. */
+/** Keys in `value` and in all values inside it. */
 function membersIn(value: unknown): number {
   if (typeof value !== 'object' || value === null) return 1;
   return Object.values(value).reduce<number>((sum, item) => sum + membersIn(item), 1);
@@ -262,7 +262,7 @@ export const TEXT_TARGETS: readonly FuzzTarget[] = [
     seeds: () => [text(SCHEDULE), text(formatScheduleFile(parseScheduleFile(SCHEDULE, 'tv', 'tv.sch')))],
     run: (input) => {
       const written = formatScheduleFile(parseScheduleFile(input.toString('utf8'), 'tv', 'tv.sch'));
-      // What the API writes is what is played after a restart.
+      // A schedule that the API writes must be read equally after a restart.
       if (formatScheduleFile(parseScheduleFile(written, 'tv', 'tv.sch')) !== written)
         throw new Error('the file changes when it is written again');
       return written.length;
@@ -276,7 +276,7 @@ export const TEXT_TARGETS: readonly FuzzTarget[] = [
     seeds: () => [text(formatMuxFile(readDefinition(CHANNEL)))],
     run: (input) => {
       const written = formatMuxFile(parseMuxFile(input.toString('utf8'), 'ch.mux'));
-      // What the server writes it must be able to read, and mean the same by it.
+      // A file that the server writes must have the same meaning when it is read.
       if (formatMuxFile(parseMuxFile(written, 'ch.mux')) !== written) throw new Error('the file changes when it is written again');
       return written.length;
     },

@@ -1,4 +1,4 @@
-/** MPEG-TS: packets, tables, PES and the elementary streams inside, as UDP, SRT and files bring them. */
+/** MPEG-TS: packets, tables, PES and elementary streams, as they come over UDP, over SRT and in files. */
 import { annexbToLengthPrefixed } from '../../../src/codecs/nal/convert.ts';
 import { buildOpusHead } from '../../../src/codecs/opus/opus-head.ts';
 import { buildSpliceInsert, parseSplice, retimeSplice } from '../../../src/containers/markers/splice-info.ts';
@@ -75,7 +75,7 @@ export function transportStreams(): Buffer[] {
   ];
 }
 
-/** The checksum is right again, so that what is inside is read. */
+/** Corrects the checksum, so that the content is read. */
 function withCrc(section: Buffer): Buffer {
   if (section.length < 8) return section;
   section.writeUInt16BE((section.readUInt16BE(1) & 0xf000) | ((section.length - 3) & 0x0fff), 1);
@@ -104,7 +104,7 @@ function feed(input: Buffer): number {
   for (let at = 0; at < input.length; at += 7 * PACKET) reader.push(input.subarray(at, at + 7 * PACKET));
   reader.checkStart(0);
   reader.checkStart(10_000);
-  // Whatever came before: a stream that is right is found again.
+  // Whatever came before, a valid stream must be found again.
   const before = gate.streams[0]!.packets.length + reader.undecodable;
   const good = transportStreams()[0]!;
   for (let times = 0; times < 3; times += 1) reader.push(good);
@@ -181,7 +181,7 @@ export const TRANSPORT_STREAM_TARGETS: readonly FuzzTarget[] = [
         };
         const whole = new VideoUnits(codec);
         whole.read({ pid: 1, pts: 0, dts: 0, randomAccess: false, discontinuity: false, data: input }, sink);
-        // Frames that come in pieces: times on every third one, and something missing now and then.
+        // Frames in pieces: every third has times, and something is missing now and then.
         const pieces = new VideoUnits(codec);
         for (let at = 0, piece = 0; at < input.length; at += 50, piece += 1) {
           const time = piece % 3 === 0 ? at : null;
@@ -197,7 +197,7 @@ export const TRANSPORT_STREAM_TARGETS: readonly FuzzTarget[] = [
   },
 ];
 
-/** Payloads of PES packets of audio, one after the other as they may be cut. */
+/** Payloads of audio PES packets, which may be cut anywhere. */
 function elementary(kind: 'ADTS' | 'LATM' | 'MP3' | 'OPUS'): FuzzTarget {
   const type = { ADTS: 0x0f, LATM: 0x11, MP3: 0x03, OPUS: 0x06 }[kind];
   const descriptors = kind === 'OPUS' ? OPUS_DESCRIPTORS : new Uint8Array(0);
@@ -214,7 +214,7 @@ function elementary(kind: 'ADTS' | 'LATM' | 'MP3' | 'OPUS'): FuzzTarget {
       for (let at = 0; at < input.length; at += 90) {
         const data = input.subarray(at, at + 90);
         const packet = { pid: 1, pts: at * 100, dts: at * 100, randomAccess: false, discontinuity: at % 270 === 0, data };
-        // What follows a loss is read again.
+        // The data after a loss is read again.
         tolerate(() =>
           reader.read(packet, (unit) => {
             bytes += 1 + unit.data.length;

@@ -1,4 +1,4 @@
-/** What comes before the media of a WebRTC peer: STUN, TURN, framing on TCP, session descriptions, signalling. */
+/** The messages before the media of a WebRTC peer: STUN, TURN, framing on TCP, session descriptions, signalling. */
 import { createHash, createSecretKey } from 'node:crypto';
 import { EventEmitter } from 'node:events';
 import type { WebSocket } from 'ws';
@@ -84,7 +84,7 @@ function turnClient(): TurnClient {
 
 const PEER = (): Buffer => xorMappedAddress('198.51.100.1', 10_000, TRANSACTION);
 
-/** What a client sends on its connection. The nonce is random, so this is made anew for each connection. */
+/** A client's messages on its connection. Each connection has a random nonce, so they are made anew for it. */
 function turnDialogue(client: TurnClient): Buffer[] {
   client.turn.push(stun(StunType.ALLOCATE_REQUEST, [], null));
   const nonce = parseStun(client.answers.pop() ?? Buffer.alloc(0)).attributes.get(StunAttribute.NONCE) ?? Buffer.alloc(0);
@@ -93,7 +93,7 @@ function turnDialogue(client: TurnClient): Buffer[] {
     [StunAttribute.REALM, Buffer.from(ACCOUNT.realm)],
     [StunAttribute.NONCE, nonce],
   ];
-  // The long-term key is the digest that the connection makes itself; requests without it are refused, which is part of the game.
+  // The connection makes the long-term key itself; requests signed with another key are refused, which is tested as well.
   const request = (type: number, ...attributes: StunDraft['attributes']): Buffer => stun(type, [...attributes, ...account], TURN_KEY);
   return [
     request(StunType.ALLOCATE_REQUEST, [StunAttribute.REQUESTED_TRANSPORT, Buffer.of(17, 0, 0, 0)]),
@@ -118,7 +118,7 @@ function turnDialogue(client: TurnClient): Buffer[] {
 
 const TURN_KEY = createSecretKey(createHash('md5').update(`${ACCOUNT.username}:${ACCOUNT.realm}:${ACCOUNT.password}`).digest());
 
-/** A publisher's offer with everything: simulcast, retransmissions, header extensions, several codecs. */
+/** A publisher's offer with all features: simulcast, retransmissions, header extensions, several codecs. */
 export const SIMULCAST_OFFER = [
   'v=0',
   'o=- 46117317 2 IN IP4 127.0.0.1',
@@ -183,12 +183,12 @@ function described(medias: Parameters<typeof serializeDescription>[0]['medias'])
   });
 }
 
-/** An answer of a browser to what we offered. */
+/** A browser's answer to our offer. */
 function answerTo(offer: string, direction: string): string {
   return offer.replaceAll('sendonly', direction).replace('actpass', 'active');
 }
 
-/** As much of a WebSocket as the signalling uses. */
+/** The part of a WebSocket that signalling uses. */
 class QuietSocket extends EventEmitter {
   readonly OPEN = 1;
   readyState = 1;
@@ -238,7 +238,7 @@ export const WEBRTC_TARGETS: readonly FuzzTarget[] = [
       const answer = checkRequest(input, from, (ufrag) => (ufrag === CREDENTIALS.ufrag ? { credentials: CREDENTIALS } : undefined));
       return answer?.response.length ?? 0;
     },
-    // Nobody gets more than he sent, by much: we must not be worth using as a reflector.
+    // Answers must be little longer than requests, so that the server is useless as an amplifier.
     most: (length) => 2 * length,
   },
   {
@@ -297,7 +297,7 @@ export const WEBRTC_TARGETS: readonly FuzzTarget[] = [
       ];
       return lengths.reduce<number>((sum, length) => sum + (length ?? 0), 0);
     },
-    // An answer repeats what was offered, for either side.
+    // An answer repeats the offer, for either side.
     most: (length) => 8192 + 4 * length,
     cost: 3,
   },

@@ -1,4 +1,4 @@
-/** Reads media playlists (rfc8216bis §4.4.3–4.4.5): tests judge with it what the server wrote. */
+/** Reads media playlists (rfc8216bis §4.4.3–4.4.5), to judge what the server wrote. */
 
 import type { PartTag, PreloadHint, RenditionReport, ServerControl } from '../../../src/playlist/media-tags.ts';
 import { GAP_TAG } from '../../../src/playlist/media-tags.ts';
@@ -16,7 +16,7 @@ import {
   requireAttribute,
 } from './tag-readers.ts';
 
-/** One segment as listed; the last one may have parts but no URI yet. */
+/** A listed segment; the last segment may have parts but no URI yet. */
 export interface ListedSegment {
   readonly msn: number;
   /** EXTINF seconds and URI; null while the segment is still growing. */
@@ -30,7 +30,7 @@ export interface ListedSegment {
   map: string | null;
 }
 
-/** What a text lists: null where it has no such tag, durations in seconds. */
+/** Content of a playlist: null for absent tags, durations in seconds. */
 export interface MediaPlaylist {
   version: number;
   targetDuration: number | null;

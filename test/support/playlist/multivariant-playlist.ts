@@ -2,7 +2,7 @@
 import { ProtocolError } from '../../../src/util/protocol-error.ts';
 import { type AttributeList, parseMedia, parseStreamInf } from './tag-readers.ts';
 
-/** `media` are the EXT-X-MEDIA tags, `variants` the EXT-X-STREAM-INF tags with the URI behind each, in the order of the text. */
+/** `media` are the EXT-X-MEDIA tags, `variants` the EXT-X-STREAM-INF tags, each with the URI after it, in the order of the text. */
 export interface MultivariantPlaylist {
   readonly independentSegments: boolean;
   readonly media: readonly AttributeList[];

@@ -1,4 +1,4 @@
-/** Reads what the tags of playlists say (rfc8216bis §4.4): tests judge with it what the server wrote. */
+/** Reads the values of playlist tags (rfc8216bis §4.4), to judge what the server wrote. */
 import type { PartTag, PreloadHint, RenditionReport, ServerControl } from '../../../src/playlist/media-tags.ts';
 import { ProtocolError } from '../../../src/util/protocol-error.ts';
 
@@ -7,7 +7,7 @@ export type AttributeList = ReadonlyMap<string, string>;
 
 const ATTRIBUTE = /([A-Z0-9-]+)=("([^"\r\n]*)"|[^",\s][^,]*)(?:,|$)/y;
 
-/** Reads an attribute list. Throws `ProtocolError` on anything the grammar does not have. */
+/** Reads an attribute list. Throws `ProtocolError` for a violation of the grammar. */
 export function parseAttributeList(text: string): AttributeList {
   const attributes = new Map<string, string>();
   ATTRIBUTE.lastIndex = 0;
@@ -41,7 +41,7 @@ export function parseDecimal(text: string, what: string): number {
   return Number(text);
 }
 
-/** Reads the text after the colon of EXT-X-MEDIA; the required attributes are there afterwards. */
+/** Reads the text after the colon of EXT-X-MEDIA. Throws if a required attribute is missing. */
 export function parseMedia(text: string): AttributeList {
   const attributes = parseAttributeList(text);
   for (const name of ['TYPE', 'GROUP-ID', 'NAME']) requireAttribute(attributes, '#EXT-X-MEDIA', name);
@@ -107,7 +107,7 @@ export function parseSkip(text: string): number {
   return requireDecimal(parseAttributeList(text), '#EXT-X-SKIP', 'SKIPPED-SEGMENTS');
 }
 
-/** Reads the text after the colon of EXT-X-STREAM-INF; BANDWIDTH is there afterwards. */
+/** Reads the text after the colon of EXT-X-STREAM-INF. Throws if BANDWIDTH is missing. */
 export function parseStreamInf(text: string): AttributeList {
   const attributes = parseAttributeList(text);
   requireDecimal(attributes, '#EXT-X-STREAM-INF', 'BANDWIDTH');
