@@ -18,7 +18,7 @@ import { whepOffer } from '../harness/whep-offer.ts';
 import { publishWhip } from '../harness/whip-encoder.ts';
 
 const KEYS = { policyQueryKeyName: 'policy', signatureQueryKeyName: 'signature', secretKey: 'aKq#1kj' };
-/** The protected virtual host is reached by this name, the one of the file, which is open, by its address. */
+/** Name of the protected virtual host; the open virtual host of the file is reached by its address. */
 const HOST = 'localhost';
 const HOUR = 3_600_000;
 const SMALL = { width: 320, height: 180, videoKbps: 300 } as const;
@@ -34,7 +34,7 @@ const PROFILE = {
 
 let server: TestServer;
 let srt: { ingest: number; egress: number };
-/** Publishes `live` all the time. */
+/** Publishes `live` during all tests. */
 let encoder: FfmpegPublisher;
 const cleanups: (() => unknown)[] = [];
 
@@ -74,12 +74,12 @@ const signalling = (scheme: 'ws' | 'http', stream: string, query = ''): string =
   `${scheme}://${HOST}:${server.ports.http}/app/${stream}${query}`;
 const srtSigned = (stream: string): string => `srt://signed/app/${stream}`;
 
-/** Where ffmpeg calls with the URL of a stream as its stream id. */
+/** The URL for ffmpeg, with the URL of a stream as stream id. */
 function srtCall(port: number, url: string): string {
   return `srt://127.0.0.1:${port}?streamid=${encodeURIComponent(url.slice('srt://'.length))}&latency=200000`;
 }
 
-/** The same URL, made useless in every way there is; `other` is the URL of another stream. */
+/** Invalid variants of a signed URL; `other` is the URL of another stream. */
 function spoiled(url: string, other: string): readonly (readonly [what: string, url: string])[] {
   const signature = (whole: string): string => whole.slice(whole.indexOf('signature='));
   const unsigned = (whole: string): string => whole.slice(0, whole.indexOf('signature=') - 1);
@@ -110,7 +110,7 @@ async function streamIs(name: string): Promise<StreamInformation> {
   });
 }
 
-/** The first thing that is said after a player or encoder asks for an offer. */
+/** The server's first message after a player or encoder requests an offer. */
 function firstWord(url: string): Promise<{ command?: string; code?: number; error?: string }> {
   const { promise, resolve, reject } = Promise.withResolvers<{ command?: string; code?: number; error?: string }>();
   const socket = new WebSocket(url);
@@ -126,7 +126,7 @@ async function post(url: string, body = 'v=0'): Promise<{ status: number; text: 
   return { status: response.status, text: await response.text() };
 }
 
-/** A player's offer to receive. */
+/** An offer of a player that receives. */
 async function offer(): Promise<string> {
   const { sdp, close } = await whepOffer();
   cleanups.push(close);
@@ -264,7 +264,7 @@ describe('playing', () => {
 });
 
 describe('stream_expire', () => {
-  /** Time for a session to begin, and then to see it end. */
+  /** Expires after enough time for a session to begin and to be observed. */
   const soon = (): Partial<Policy> => ({ stream_expire: Date.now() + 6000 });
 
   test('ends publications by RTMP, SRT and WHIP at their time, and logs the reason', async () => {

@@ -29,7 +29,7 @@ async function ask(session: ClientHttp2Session, target: string, headers: Record<
   const request = session.request({ ':path': target, ...(body !== '' && { ':method': 'POST' }), ...headers });
   const { promise, resolve, reject } = Promise.withResolvers<Record<string, unknown>>();
   request.once('response', resolve).once('error', reject);
-  // Others than POST have ended already.
+  // Requests without a body have ended already.
   if (body !== '') request.end(body);
   const answered = await promise;
   let text = '';
@@ -73,7 +73,7 @@ test('each request of an HTTP/2 connection is admitted by its own token, until t
 
   const master = '/app/live/llhls.m3u8';
   await until('the playlist', async () => (await ask(session, master, bearer(SITE))).status === 200);
-  // Concurrently: one client's token is of no use to the others.
+  // Concurrent requests, because the token of one client must not admit others.
   const beginnings: readonly (readonly [target: string, headers: Record<string, string>, status: number])[] = [
     [master, {}, 401],
     [master, bearer('not-a-token-of-this-app'), 401],
@@ -102,6 +102,6 @@ test('each request of an HTTP/2 connection is admitted by its own token, until t
   await until('the end of the session', async () => (await statuses())[0] === 401);
   expect(await statuses()).toEqual([401, 200]);
   expect([(await ask(session, master, bearer(SITE))).status, (await ask(session, master, bearer(FRIEND))).status]).toEqual([401, 200]);
-  // The removal has ended the session of the token, and neither the connection nor the encoder.
+  // The removal has ended the token's session, but not the connection or the encoder.
   expect([session.closed, session.destroyed]).toEqual([false, false]);
 });

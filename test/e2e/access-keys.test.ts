@@ -1,4 +1,4 @@
-/** Publish keys and play tokens held to by the real server, over every way in and out, with real clients. */
+/** Publish keys and play tokens at the real server, over every protocol, with real clients. */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
@@ -15,7 +15,7 @@ import { encodeSrt } from '../harness/srt-encoder.ts';
 import { whepOffer } from '../harness/whep-offer.ts';
 import { publishWhip } from '../harness/whip-encoder.ts';
 
-/** The virtual host with keys is reached by this name, the one of the file by its address. */
+/** Name of the virtual host with keys; the virtual host of the file is reached by its address. */
 const HOST = 'localhost';
 const SMALL = { width: 320, height: 180, videoKbps: 300 } as const;
 const PROFILE = {
@@ -35,9 +35,9 @@ type List = 'publishKeys' | 'playTokens';
 
 let server: TestServer;
 let srt: { ingest: number; egress: number };
-/** Made by the server, good everywhere in the application. */
+/** Keys from the server, valid in the whole application. */
 const good: Record<List, string> = { publishKeys: '', playTokens: '' };
-/** Publishes `live` all the time. */
+/** Publishes `live` during all tests. */
 let encoder: FfmpegPublisher;
 const cleanups: (() => unknown)[] = [];
 
@@ -95,7 +95,7 @@ const signalling = (scheme: 'ws' | 'http', stream: string, rest = ''): string =>
 const srtCall = (port: number, streamId: string): string =>
   `srt://127.0.0.1:${port}?streamid=${encodeURIComponent(streamId)}&latency=200000`;
 
-/** Inputs that are refused, with the log's word for each. */
+/** Inputs that are refused, with the code in the log. */
 const BAD: readonly (readonly [what: string, key: string | null, reason: string])[] = [
   ['missing', null, 'in the request'],
   ['wrong', 'no-key-of-this-application', 'none of this application'],
@@ -113,7 +113,7 @@ async function streamIs(name: string): Promise<StreamInformation> {
   });
 }
 
-/** The first thing that is said after a player or encoder asks for an offer. */
+/** The server's first message after a player or encoder requests an offer. */
 function firstWord(url: string): Promise<{ command?: string; code?: number; error?: string }> {
   const { promise, resolve, reject } = Promise.withResolvers<{ command?: string; code?: number; error?: string }>();
   const socket = new WebSocket(url);
@@ -130,7 +130,7 @@ async function post(url: string, { bearer, body = 'v=0' }: { bearer?: string | n
   return { status: response.status, challenge: response.headers.get('www-authenticate') };
 }
 
-/** A player's offer to receive. */
+/** An offer of a player that receives. */
 async function offer(): Promise<string> {
   const { sdp, close } = await whepOffer();
   cleanups.push(close);
@@ -165,7 +165,7 @@ describe('publishing', () => {
       await admitted.sent(30);
     }
     expect(await streams()).toEqual(['live', 'a', 'b']);
-    // As OBS does: the key is part of the stream key, the server of the URL.
+    // As in OBS: the key is part of the stream key, and the server has its own field.
     expect((await streamIs('a')).input.sourceUrl).toMatch(/^TCP:\/\/127\.0\.0\.1:\d+$/);
   });
 
@@ -345,7 +345,7 @@ describe('a token that is removed', () => {
     expect((await fetch(session, { method: 'DELETE' })).status).toBe(404);
     const before = received();
     await encoder.sent(30);
-    // Bytes in transit count; a second of a stream is more.
+    // Only data in transit may arrive; a second of the stream would be more.
     expect(received() - before).toBeLessThan(20);
   });
 

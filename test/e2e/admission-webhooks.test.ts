@@ -16,7 +16,7 @@ import { SocketViewer } from '../harness/socket-viewer.ts';
 import { whepOffer } from '../harness/whep-offer.ts';
 import { publishWhip } from '../harness/whip-encoder.ts';
 
-/** The virtual host whose clients are asked about is reached by this name, the one of the file, which is open, by its address. */
+/** Name of the virtual host with a control server; the open virtual host of the file is reached by its address. */
 const HOST = 'localhost';
 const SMALL = { width: 320, height: 180, videoKbps: 300 } as const;
 const TIMEOUT_MS = 1000;
@@ -31,7 +31,7 @@ const PROFILE = {
 };
 const ENABLES = { providers: 'rtmp,srt,webrtc', publishers: 'webrtc,llhls,hls,thumbnail,srt' };
 
-/** Made beforehand: the control server, which is asked to answer others within `TIMEOUT_MS` meanwhile, has no time to make it each time. */
+/** Made in advance, because the control server must answer other requests within `TIMEOUT_MS`. */
 const TEN_MEGABYTES = Buffer.from(JSON.stringify({ allowed: true, more: 'x'.repeat(10_000_000) }));
 
 interface Setup {
@@ -133,7 +133,7 @@ function encodeSrt(stream: string): Child {
   return child;
 }
 
-/** The first thing that is said after a player or encoder asks for an offer; the connection stays until the test ends. */
+/** The server's first message after a player or encoder requests an offer; the connection lasts until the end of the test. */
 function firstWord(url: string): Promise<{ command?: string; code?: number; error?: string }> {
   const { promise, resolve, reject } = Promise.withResolvers<{ command?: string; code?: number; error?: string }>();
   const socket = new WebSocket(url);
@@ -149,7 +149,7 @@ async function post(url: string, body = 'v=0'): Promise<{ status: number; text: 
   return { status: response.status, text: await response.text(), location: response.headers.get('location') ?? '' };
 }
 
-/** A player's offer to receive. */
+/** An offer of a player that receives. */
 async function offer(): Promise<string> {
   const { sdp, close } = await whepOffer();
   cleanups.push(close);
@@ -371,7 +371,7 @@ describe('a control server that', () => {
       fetch(`${http('live', 'llhls.m3u8')}?trouble`),
       encodeRtmp('trouble'),
     ];
-    // Its virtual host is asked about too.
+    // The control server decides about this virtual host, too.
     expect((await fetch(http('live', 'llhls.m3u8'))).status).toBe(200);
     expect((await whep).status).toBe(401);
     expect((await master).status).toBe(401);
@@ -383,7 +383,7 @@ describe('a control server that', () => {
 
   test('answers after the client has left gets its closing request', async () => {
     const { control } = setup;
-    /** One after the other: while an encoder starts, the answer to another client would come too late altogether. */
+    /** Clients come one after the other: while an encoder starts, an answer to another client would come too late. */
     const leaves = async (part: string, begin: () => () => unknown): Promise<void> => {
       const { promise, resolve } = Promise.withResolvers<ControlAnswer>();
       say(part, promise);
@@ -441,7 +441,7 @@ test('a control server is asked by HTTPS, and only with a trusted certificate', 
     cleanups.push(() => control.close());
     const hooks = { controlServerUrl: control.url, secretKey: control.secretKey, timeout: TIMEOUT_MS, enables: ENABLES };
     await server.api.create('/v1/vhosts', [{ name: 'asked', host: { names: [HOST] }, admissionWebhooks: hooks }]);
-    // It is not being published, so an admitted client gets that error.
+    // The stream does not exist, so an admitted client gets that error.
     const status = certificate === trusted ? 404 : 401;
     await until('the virtual host', async () => (await fetch(url)).status === status);
     const said = await fetch(url);

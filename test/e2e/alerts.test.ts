@@ -1,4 +1,4 @@
-/** Alerts of the real server about real encoders, and the effect of a failing alert server on it: none. */
+/** Alerts of the real server about real encoders; a failing alert server must not affect it. */
 import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -87,7 +87,7 @@ test('sends the events of a stream from its start to its end in the form of Oven
   const ready = await receiver.withCode('EGRESS_LLHLS_READY');
   const [video] = ready.sourceInfo.tracks;
   expect(video.video).toMatchObject({ codec: 'H264', width: 640, height: 360, hasBframes: false });
-  // Numbers here, other than in answers of the API.
+  // Alerts have numbers here, unlike answers of the API.
   expect([typeof video.video.bitrate, typeof video.video.framerateAvg]).toEqual(['number', 'number']);
 });
 

@@ -1,4 +1,4 @@
-/** Certificates change under everything that is connected: by the API, and as programs that renew them replace their files. */
+/** Certificates are replaced while clients are connected: through the API, and by programs that replace files. */
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { type ClientHttp2Session, connect as connectHttp2 } from 'node:http2';
 import { Agent, request as requestHttps } from 'node:https';
@@ -54,7 +54,7 @@ function renew(host: Host): string {
   return root;
 }
 
-/** Shakes hands trusting `root` alone; the code of the failure, or `trusted`. */
+/** Handshake with a client that trusts only `root`; returns the code of the failure, or `trusted`. */
 function handshake(port: number, servername: string, root: string): Promise<string> {
   return new Promise((resolve) => {
     const socket: TLSSocket = tlsConnect({ port, host: '127.0.0.1', servername, ca: root });
@@ -66,7 +66,7 @@ function handshake(port: number, servername: string, root: string): Promise<stri
   });
 }
 
-/** A connection that stays, and answers when it is asked. */
+/** An open connection that can send a request. */
 interface Live {
   readonly name: string;
   closed: boolean;
@@ -157,7 +157,7 @@ async function overRtmps(port: number, key: string): Promise<Live> {
   return live;
 }
 
-/** A hundred of all kinds. */
+/** A hundred connections, of all kinds. */
 async function hundred(server: TestServer, tls: { rtmp: number; http: number; api: number }): Promise<Live[]> {
   const authorization = { authorization: server.api.authorization };
   const times = <T>(count: number, make: (n: number) => T): T[] => Array.from({ length: count }, (_, n) => make(n));
@@ -175,7 +175,7 @@ async function hundred(server: TestServer, tls: { rtmp: number; http: number; ap
   return all;
 }
 
-/** Sends a request on all of them; returns those that do not answer or had to connect again. */
+/** Sends a request on all connections; returns those that do not answer, or had to reconnect. */
 async function lost(all: readonly Live[]): Promise<string[]> {
   const answers = await Promise.allSettled(all.map((live) => live.ask()));
   return all.flatMap((live, n) => (live.closed || answers[n]?.status !== 'fulfilled' ? [live.name] : []));
@@ -194,7 +194,7 @@ test('certificates are replaced during a hundred connections, and no connection 
   onTestFinished(() => server.close());
   await server.api.create('/v1/vhosts', [{ name: 'two', host: { names: ['*.two.test', HOSTS.two], tls: paths('two') } }]);
 
-  /** Whom a client meets on each port that trusts only `root`s: virtual hosts by name, and the API whatever the name. */
+  /** Results of handshakes at each port, for clients that trust only `trust`. */
   const met = async (trust: typeof roots): Promise<string[]> => {
     const answers: string[] = [];
     for (const port of [rtmp, http]) answers.push(await handshake(port, HOSTS.one, trust.one), await handshake(port, HOSTS.two, trust.two));
@@ -203,7 +203,7 @@ test('certificates are replaced during a hundred connections, and no connection 
   const EVERYBODY = Array.from({ length: 5 }, () => 'trusted');
   await until('the second host', async () => (await handshake(rtmp, HOSTS.two, roots.two)) === 'trusted');
   expect(await met(roots)).toEqual(EVERYBODY);
-  // Names choose: the certificate of one is not shown to who asks for the other.
+  // The server name selects the certificate.
   expect(await handshake(http, HOSTS.two, roots.one)).not.toBe('trusted');
   expect(await handshake(http, 'sub.two.test', roots.two)).toBe('ERR_TLS_CERT_ALTNAME_INVALID');
 
@@ -222,7 +222,7 @@ test('certificates are replaced during a hundred connections, and no connection 
   const [reloadTwo, reloadAll, reloadApi] = POSTS;
   const reload = async (target: string): Promise<unknown> => (await server.api.call('POST', target)).status;
 
-  // By the API, one after the other; after the answer the certificate is in use.
+  // Through the API, one after the other; a certificate is in use once the answer has come.
   roots.two = renew('two');
   expect(await reload(reloadTwo)).toBe(200);
   expect(await met(roots)).toEqual(EVERYBODY);
@@ -235,7 +235,7 @@ test('certificates are replaced during a hundred connections, and no connection 
   expect(await met(roots)).toEqual(EVERYBODY);
   expect(await lost(all)).toEqual([]);
 
-  // Files that cannot be used.
+  // Unusable files.
   const { certPath } = paths('two');
   rmSync(certPath);
   writeFileSync(certPath, 'not a certificate');

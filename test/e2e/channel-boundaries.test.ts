@@ -1,4 +1,4 @@
-/** What viewers notice of the boundaries of a channel of odd films and a camera: in hls.js, in OvenPlayer, and in the served media. */
+/** What viewers notice of the boundaries in a channel of unequal films and a camera: in hls.js, in OvenPlayer, and in the served media. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ChannelBrowser } from '../harness/channel-watcher.ts';
 import { BoundaryJudge, FlashChannel, ROUND_SECONDS } from '../harness/flash-channel.ts';
@@ -39,6 +39,6 @@ test('hls.js and OvenPlayer play across item boundaries of an encoded channel wi
   await Promise.all(judges.map((judge) => judge.watch(ROUND_SECONDS)));
   expect((await recording.problems()).problems).toEqual([]);
   expect(judges[0].problems({ hears: true })).toEqual([]);
-  // Its buffer for jitter stretches and shortens sound by itself.
+  // The jitter buffer of WebRTC stretches and shortens audio by itself.
   expect(judges[1].problems({ hears: false })).toEqual([]);
 }, 240_000);

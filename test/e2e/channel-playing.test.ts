@@ -1,4 +1,4 @@
-/** A channel of films that differ in everything, through the server and into hls.js: one player, and no splice that it notices. */
+/** A channel of films with different formats, through the server and into hls.js: one player, which must not notice the boundaries. */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -14,7 +14,7 @@ import { fetchText, openSession, readMediaPlaylist } from '../harness/viewer.ts'
 const X264 = ['-c:v', 'libx264', '-preset', 'ultrafast', '-pix_fmt', 'yuv420p', '-sc_threshold', '0'];
 const X265 = ['-c:v', 'libx265', '-preset', 'ultrafast', '-pix_fmt', 'yuv420p', '-x265-params', 'log-level=none'];
 const VP9 = ['-c:v', 'libvpx-vp9', '-deadline', 'realtime', '-cpu-used', '8', '-pix_fmt', 'yuv420p'];
-/** Name, width, height, frames a second, Hz and how it is encoded. */
+/** Name, width, height, frames per second, sample rate and encoding. */
 const FILMS: readonly (readonly [string, number, number, number, number, readonly string[]])[] = [
   ['plain.mp4', 320, 180, 25, 44_100, [...X264, '-bf', '0', '-g', '50', '-c:a', 'aac', '-ac', '1']],
   ['frames.mp4', 352, 288, 30, 48_000, [...X264, '-bf', '3', '-g', '60', '-c:a', 'aac', '-ac', '2']],
@@ -57,8 +57,8 @@ test('hls.js plays films of different size, codec and audio in sequence without 
   expect((await server.api.call('POST', channels, body)).status).toBe(201);
   const url = server.http('tv', 'llhls.m3u8');
   await until('the channel to be playable', async () => (await fetch(url)).ok);
-  // Where the window is shorter than hls.js wants to lie behind live, it loads the same parts again and again and at last the first segment as a
-  // whole: Chromium then leaves out what it had of the group of pictures behind it, whatever is played.
+  // With a window shorter than the latency target of hls.js, hls.js loads the same parts repeatedly and finally the whole first segment.
+  // Chromium then drops the buffered rest of that GOP, whatever is being played.
   const { video } = await openSession(url);
   await until('three segments to be complete', async () => readMediaPlaylist(await fetchText(video), video).segments.length >= 3);
   const player = await browser.play(url);
@@ -74,7 +74,7 @@ test('hls.js plays films of different size, codec and audio in sequence without 
   );
   const { errors, restarts } = await player.state();
   expect(restarts).toBe(0);
-  // Media that a busy machine brings late is waited for; gaps in the media are jumped over.
+  // A player waits for media that is late on a busy machine, and jumps over gaps in the media.
   expect(errors.filter((error) => /hole|nudge|append|parsing|fatal/i.test(error))).toEqual([]);
   const { currentProgram } = await server.api.get<{ currentProgram: { state: string } }>(`${channels}/tv`);
   expect(currentProgram.state).toBe('onair');

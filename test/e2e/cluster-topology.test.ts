@@ -18,7 +18,7 @@ import { allBlocksIn } from '../support/page-blocks.ts';
 const DEADLINE = { deadlineMs: 40_000 };
 /** Viewers that nginx sends to the first edge, and to the second. */
 const VIEWERS = ['viewer four', 'viewer two'] as const;
-/** A reload takes a part, 0.5 s; a viewer of an edge that must begin to pull waits for that too. */
+/** A reload takes a part, 0.5 s; a viewer of an edge that first has to pull the stream waits for that, too. */
 const MAX_RELOAD_MS = 3000;
 
 let cluster: Cluster;
@@ -42,7 +42,7 @@ async function sentBy(node: ClusterNode): Promise<number> {
   return figure(await node.metrics(), 'millrace_sent_bytes_total') ?? 0;
 }
 
-/** Waits until all have reloaded this many times more. */
+/** Waits until all readers have reloaded `times` more. */
 async function reloaded(readers: readonly LlhlsReader[], times: number): Promise<void> {
   const before = readers.map(({ reloads }) => reloads);
   await until('reloads', () => readers.every(({ reloads }, index) => reloads >= (before[index] ?? 0) + times), DEADLINE);
@@ -74,12 +74,12 @@ test('viewers keep playing while an edge is killed and restarted, and while the 
   await until('the first edge to serve again', async () => (await sentBy(first)) > began + 100_000, DEADLINE);
   await reloaded(readers, 4);
 
-  // New viewers go to the other edge; present viewers are counted, although they have no sessions, and stay.
+  // New viewers go to the other edge. Present viewers stay, and are counted although they have no sessions.
   const drained = await second.api.call('POST', '/v1/server:drain');
   expect(drained.body).toMatchObject({ response: { draining: true, publishers: 0 } });
   expect((drained.body as { response: { sessions: number } }).response.sessions).toBeGreaterThan(0);
   await until('the second edge to be drained', async () => (await second.health()) === 503);
-  // Alive, as the chart asks.
+  // Alive, by the probe of the chart.
   expect(await sentBy(second)).toBeGreaterThan(0);
   const refusals = async (node: ClusterNode): Promise<number> =>
     (await fetch(`http://127.0.0.1:${node.ports.http}/app/live/llhls.m3u8`)).status;
@@ -129,7 +129,7 @@ test("the chart's autoscaler query returns the bytes that an edge sends", async 
   const series = 'millrace_sent_bytes_total[1m]';
   const grown = await value(`max_over_time(${series}) - min_over_time(${series})`);
   expect(grown).toBeGreaterThan(100_000);
-  // Bytes a second of a minute of which it has seen some seconds; it adds up to one between two looks at either end.
+  // The rate over a minute, of which only some seconds have data; the result may be off by one scrape at either end.
   const perMinute = (await value(query ?? '')) * 60;
   expect(perMinute / grown).toBeGreaterThan(0.9);
   expect(perMinute / grown).toBeLessThan(2);

@@ -1,4 +1,4 @@
-/** Arguments, exit codes, signals, and where the server writes. */
+/** Arguments, exit codes, signals, and outputs of the server. */
 import { once } from 'node:events';
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -15,7 +15,7 @@ import { serverXml } from '../harness/server-xml.ts';
 
 const GOOD = serverXml({ rtmp: 1935, http: 3333, api: 8081, ice: 10000, relay: 3478 });
 const STOP_DEADLINE_MS = 5000;
-/** Compiled code of the main thread is more, that of all others less. */
+/** Compiled code of the main thread is larger than this, that of all other threads smaller. */
 const MAIN_THREAD_BYTES = 1_000_000;
 
 let folder: string;
@@ -167,7 +167,7 @@ test('a second start loads no compiler, no HTTP client and no module of an uncon
   const loadedBy = (name: string): string => new RegExp(`^${name} loaded (.*)$`, 'm').exec(server.log)?.[1] ?? '';
   expect(loadedBy('main')).toMatch(/node_modules\/pino\//);
   expect(loadedBy('main').match(/deps\/(amaro|undici)|node_modules\/(ajv|ioredis|ws)\//g)).toBeNull();
-  // The main thread has it for the API.
+  // The main thread loads it for the API.
   expect(loadedBy('thread')).toMatch(/NativeModule zlib/);
   expect(loadedBy('thread').match(/deps\/(amaro|undici)|NativeModule http2|node_modules\/(?!\.cache\/millrace-program\/)/g)).toBeNull();
 });
@@ -220,7 +220,7 @@ test('a start from sources runs them as one bundle, and a refused start leaves n
   });
   onTestFinished(() => server.close());
   expect(server.log).not.toContain(told);
-  // The bundle of the install, or a bundle that the start made since a source has changed.
+  // The bundle made by the install, or by the start if a source has changed since.
   const bundle = path.dirname(fileURLToPath(/runs (file:.*)/.exec(server.log)?.[1] ?? ''));
   const cache = path.join(server.state, 'code-cache');
   const made = path.join(cache, 'program');
@@ -230,7 +230,7 @@ test('a start from sources runs them as one bundle, and a refused start leaves n
   await server.restart();
   expect(server.log).not.toContain(told);
   expect(statSync(path.join(bundle, 'inputs.json')).mtimeMs).toBe(mtimeMs);
-  // Threads start under the flags of the first start, so that compiled code counts for them, too.
+  // Threads use the flags of the first start, so that they share its compiled code.
   const compiled = expect.stringContaining(process.version) as unknown;
   expect(readdirSync(cache).sort()).toEqual(bundle === made ? ['program', compiled] : [compiled]);
   expect(compiledSizes(server).filter((size) => size > MAIN_THREAD_BYTES)).toHaveLength(1);
@@ -249,7 +249,7 @@ test('a second signal ends the server at once', async () => {
   server.child.signal('SIGINT');
   server.child.signal('SIGTERM');
   expect(await server.child.ended(1000)).toEqual({ code: null, signal: 'SIGKILL' });
-  // Code compiled by the main thread takes longest to write.
+  // The compiled code of the main thread takes longest to write.
   expect(compiledSizes(server).filter((size) => size > MAIN_THREAD_BYTES)).toEqual([]);
 });
 
@@ -274,7 +274,7 @@ test.each([
   const state = mkdtempSync(path.join(folder, 'token-'));
   const config = configFile(serverXml({ rtmp, http, api, ice, relay }).replace(/<AccessToken>.*?<\/AccessToken>/, ''));
   const child = run([process.execPath, MAIN, 'serve', '--config', config, '--state', state].join(' '));
-  // A terminal that goes tells its program so.
+  // A terminal that closes sends SIGHUP.
   onTestFinished(async () => void (await child.stop()));
   const banner = await child.printed(/token: .*\r?\n/, 20_000);
   const token = readFileSync(path.join(state, 'access-token'), 'utf8').trim();
@@ -319,7 +319,7 @@ test('the server writes only to its state folder', async () => {
   expect(projectFiles()).toEqual(before);
 });
 
-/** Every file of the project with the time of its last change; folders that tools write to apart. */
+/** All files of the project with their modification times, without the folders of tools. */
 function projectFiles(): Record<string, number> {
   const entries = ['src', 'conf', 'docs', 'native', 'examples'].flatMap((name) => {
     try {

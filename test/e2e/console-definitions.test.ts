@@ -51,7 +51,7 @@ test('a scheduled channel is created with a form, shows the current and the next
   await form.getByRole('textbox', { name: 'scheduled' }).fill('not a time');
   await form.getByRole('textbox', { name: 'name' }).last().fill('tv');
   await form.getByRole('button', { name: 'Create' }).click();
-  // The server's error stands at its field.
+  // The server's error is shown at its field.
   const wrong = form.locator('[aria-invalid=true]');
   await expect.poll(() => wrong.inputValue()).toBe('not a time');
   expect(await form.getByRole('alert').textContent()).toMatch(/scheduled/);

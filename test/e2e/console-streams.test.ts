@@ -39,7 +39,7 @@ async function open(hash: string, options: PageOptions = {}): Promise<ConsolePag
   return opened;
 }
 
-/** Whether the video in a panel has shown another picture since it began. */
+/** Script: whether the video in a panel has shown another frame since it began. */
 function frames(title: string): string {
   return `(() => { const v = document.querySelector('[aria-label="${title} player"] video'); return v === null ? 0 : v.getVideoPlaybackQuality().totalVideoFrames; })()`;
 }
@@ -61,7 +61,7 @@ test('both players show the stream, with their delays, and are viewers that can 
   expect(complaints).toEqual([]);
   const row = sessions.getByRole('row').filter({ hasText: 'WebRTC' });
   await row.getByRole('button', { name: /^Kick/ }).press('Enter');
-  // The button goes with the viewer: the keyboard stays at their list.
+  // The button disappears with the viewer; the focus stays in the list.
   await expect.poll(() => page.evaluate('document.activeElement.textContent')).toBe('Viewers');
   await until(
     'WebRTC has left',
@@ -159,14 +159,14 @@ test('a token that only reads is shown everything but the buttons that it could 
   const { page, complaints } = await open(LIVE, { token: READER });
   await page.getByText('This token may only read').waitFor();
   await page.getByRole('region', { name: 'Tracks' }).getByText('bypass_audio').waitFor();
-  // A recording of another test is a button without a text of its own on the bar of time.
+  // A recording of another test is a button without text on the time bar.
   const buttons = () =>
     page
       .getByRole('main')
       .getByRole('button')
       .evaluateAll((all) => all.map((each) => each.getAttribute('aria-label') ?? each.textContent ?? ''));
   expect((await buttons()).filter((name) => !/^Play/.test(name))).toEqual([]);
-  // The server would say so, too.
+  // The server would report this, too.
   const body = { id: 'x', stream: { name: 'live' } };
   const answer = await fetch(`${server.api.base}${apiPath.app('default', 'app')}:startRecord`, {
     method: 'POST',
@@ -243,7 +243,7 @@ test('shows whether the ports of publishers are reachable from the browser', asy
   const command = await found.getByLabel('With ffmpeg', { exact: true }).inputValue();
   expect(command).toMatch(/^ffmpeg -re .* 'srt:\/\/127\.0\.0\.1:\d+\?streamid=default%2Fapp%2Ftrial-\d+'$/);
   expect(complaints).toEqual([]);
-  // Nothing of it is left, and the unused port is reported.
+  // The stream is gone completely, and the unused port is reported.
   expect((await server.api.get<string[]>(`${apiPath.app('default', 'app')}/streams`)).filter((name) => name.startsWith('trial'))).toEqual(
     [],
   );
@@ -289,13 +289,13 @@ test('a page without a camera explains the reason and the remedy, hides the prev
   const key = page.getByLabel('Stream key', { exact: true });
   await page.getByRole('button', { name: 'Copy: Stream key' }).click();
   await page.getByText('Copied').waitFor();
-  // The clipboard can only be read with a key.
+  // Reading the clipboard needs a key press.
   const name = page.getByLabel('Stream', { exact: true });
   await name.fill('');
   await name.press('Control+V');
   expect([await name.inputValue(), await key.inputValue()]).toEqual(['live', 'live']);
   expect(await opened.overhang()).toBe(0);
-  // Browsers say of such pages that they ignore a header.
+  // Browsers report that they ignore a header on such pages.
   expect(complaints.filter((text) => !text.startsWith('The Cross-Origin-Opener-Policy header has been ignored'))).toEqual([]);
 });
 
@@ -307,7 +307,7 @@ test('closing a tab ends its publication without the timeout', async () => {
   const streams = () => server.api.get<string[]>(`${apiPath.app('default', 'app')}/streams`);
   await until('the stream', async () => ((await streams()).includes('from-tab') ? true : null), DEADLINE);
   await page.close({ runBeforeUnload: true });
-  // The server by itself would take half a minute.
+  // Without the message of the page, the server would take half a minute.
   await until('no stream', async () => ((await streams()).includes('from-tab') ? null : true), { deadlineMs: 15_000 });
 });
 

@@ -83,7 +83,7 @@ test('the overview shows the streams with their tracks and bitrates', async () =
     DEADLINE,
   );
   expect(kilobits).toBeGreaterThan(100);
-  // Drawn, not only written: the line has its colour on the canvas.
+  // Looks for the colour of the line on the canvas: the chart must be drawn.
   const colours = `(() => { const c = document.querySelector('canvas'); const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
     const seen = new Set(); for (let n = 0; n < d.length; n += 4) if (d[n + 3] > 200) seen.add(d[n] + ',' + d[n + 1] + ',' + d[n + 2]); return seen.has('11,107,203'); })()`;
   await until('a line on the canvas', async () => ((await page.evaluate(colours)) === true ? true : null), DEADLINE);
@@ -152,7 +152,7 @@ test('refused publishers show the reason of the server, and new streams appear i
   await expect
     .poll(() => page.getByRole('log').textContent(), { timeout: 30_000 })
     .toMatch(/1 publisher of nowhere\/coming refused over RTMP: .*no application/);
-  // With it on show, and for later visitors.
+  // While the page is open, and for later visitors.
   const later = await open();
   await expect.poll(() => later.page.getByRole('log').textContent()).toContain('nowhere/coming');
   expect(await later.violations()).toEqual([]);

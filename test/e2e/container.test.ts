@@ -78,7 +78,7 @@ describe.skipIf(!canContain())('as the first process of a container, read-only, 
     await encoder.sent(90);
     expect((await probe(`http://127.0.0.1:${http}/app/live/llhls.m3u8`)).video).toMatchObject({ codec_name: 'h264', width: 320 });
     expect((await fetch(`http://127.0.0.1:${api}/console`)).status).toBe(200);
-    // None of its writes was refused, and it sends by the addon.
+    // No write was refused, and the addon is in use.
     expect(container.child.output).not.toMatch(/EROFS|EACCES|read-only|"level":"(warn|error)"/);
     expect(await container.stop()).toEqual({ code: 0, signal: null });
     expect(container.child.output).toContain('"msg":"stopped"');

@@ -1,4 +1,4 @@
-/** Pages of other origins: every form of `CrossDomains`, as the API and the port of players and WHIP answer it. */
+/** Pages of other origins: every form of `CrossDomains`, at the API and at the port of players and WHIP. */
 import { writeFileSync } from 'node:fs';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { until } from '../harness/poll.ts';
@@ -63,7 +63,7 @@ async function ask({ url, authorization, ...request }: Asked, origin: string) {
   return { status: answer.status, allowed, credentials, methods, wanted };
 }
 
-/** Asks as pages of all origins of a list; `status` is the same for every one of them. */
+/** Sends requests from pages of all origins in a list; `status` must be the same for all. */
 async function expectList(
   { urls, allowed, refused }: (typeof LISTS)[number],
   asked: Asked,
@@ -107,7 +107,7 @@ describe('an application answers pages of its named origins only:', () => {
     return () => server.close();
   });
 
-  /** An application with a stream `live` that is served; resolves with its address. */
+  /** An application with a playable stream `live`; resolves with its address. */
   async function serve(app: string, crossDomains: object): Promise<string> {
     const encodes = {
       videos: [{ name: 'video', bypass: true }],

@@ -1,4 +1,4 @@
-/** `millrace ctl` as a program: its defaults, its exit codes, its streams, and its completion in real shells. */
+/** `millrace ctl` as a program: its defaults, exit codes, streams, and completion in real shells. */
 import { spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -27,7 +27,7 @@ let egress = 0;
 beforeAll(async () => {
   folder = mkdtempSync(path.join(tmpdir(), 'millrace-ctl-'));
   [ingest = 0, egress = 0] = await freePorts(2);
-  // Its token is made by itself and is in the state folder.
+  // The server makes its token itself and keeps it in the state folder.
   server = await startServer({
     accessToken: '',
     segmentDuration: 1,
@@ -63,7 +63,7 @@ async function ctl(args: readonly string[], { cwd = folder, env = {}, input = ''
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     stderr += text;
   });
-  // It may end without having read.
+  // The program may end before it has read its input.
   child.stdin.on('error', () => undefined).end(input);
   const ended = new Promise<number | null>((resolve) => child.once('close', resolve));
   try {
@@ -82,7 +82,7 @@ test('finds the server of this machine by its configuration, and the token in it
     stderr: '',
     stdout: expect.stringContaining('"name": "default"'),
   });
-  // As it is where the server was started.
+  // With the paths as they are where the server was started.
   const there = await ctl(['vhosts', '--config', server.config], { cwd: server.folder });
   expect(there).toMatchObject({ code: 0, stdout: expect.stringMatching(/^default /m) });
 });
@@ -199,7 +199,7 @@ test('shows a stream that is published and its viewer, and sends the viewer away
   try {
     await encoder.sent(90);
     await openSession(server.http('live', 'llhls.m3u8'));
-    // Threads tell of their viewers some time later.
+    // Delivery threads report their viewers with a delay.
     const counted = () => api.get('/v1/stats/current/vhosts/{vhost}/apps/{app}/streams/{stream}', { path });
     await until('the viewer to be counted', async () => (await counted()).connections.llhls > 0);
     const { stdout } = await ctl(['streams', ...local()]);
@@ -290,7 +290,7 @@ describe('completion', () => {
     return stdout.split('\n').filter((word) => word !== '');
   }
 
-  /** `words` and `CURRENT` as the completion of zsh passes them; `compadd` prints its arguments that fit. */
+  /** Sets `words` and `CURRENT` as the completion of zsh does; `compadd` prints its matching arguments. */
   function inZsh(line: string): string[] {
     const program = `
       compdef() { :; }; _files() { print -l -- *.json; }
@@ -315,7 +315,7 @@ describe('completion', () => {
   });
 
   test('bash takes it at its prompt', async () => {
-    // `script` gives it a terminal.
+    // `script` provides a terminal.
     const shell = spawn(requireProgram('script'), ['-qec', 'bash --norc --noprofile -i', '/dev/null'], { cwd: folder });
     let shown = '';
     shell.stdout.setEncoding('utf8').on('data', (text: string) => {

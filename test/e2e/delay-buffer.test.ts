@@ -1,4 +1,4 @@
-/** An application that shows everything later than it came. */
+/** An application that delays its streams. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { apiPath } from '../harness/api-client.ts';
 import { until } from '../harness/poll.ts';

@@ -12,12 +12,12 @@ const STATE = '/var/lib/millrace';
 const folder = mkdtempSync(path.join(tmpdir(), 'millrace-deployment-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** Variables of the environment that a configuration names. */
+/** Environment variables used in a configuration. */
 function variables(xml: string): string[] {
   return [...xml.matchAll(/\$\{env:(\w+)/g)].map(([, name = '']) => name);
 }
 
-/** The configuration as a server with this environment reads it. */
+/** The configuration as a server reads it in this environment. */
 function read(file: string, env: Readonly<Record<string, string>>): LoadedServer {
   return parseServerConfig(readFileSync(file, 'utf8'), file, { macros: { env, home: '/opt/millrace', currentPath: STATE } });
 }
@@ -54,7 +54,7 @@ describe.skipIf(findProgram('docker-compose') === null)('the compose file of the
     expect(command).toEqual(['serve', '--config', CONFIG, '--state', STATE, '--log-format', 'json']);
     expect(volumes.some((volume) => volume.split(':').includes(STATE))).toBe(true);
     expect(milliseconds(grace) - config.drain.gracePeriod).toBeGreaterThanOrEqual(5000);
-    // Where the health check of the image asks.
+    // The address used by the image's health check.
     expect(config.bind.managers.api).toMatchObject({ port: 8081, ip: ['127.0.0.1'] });
   });
 
@@ -89,7 +89,7 @@ describe.skipIf(findProgram('docker-compose') === null)('the compose file of the
       expect(environment[`EDGE${index + 1}`]).toBe(
         `${service(name).networks['cluster']?.ipv4_address}:${config.bind.publishers.llhls?.port}`,
       );
-      // Or every viewer would have the address of nginx.
+      // Otherwise all viewers would have nginx's address.
       expect(config.trustedProxies.address).toContain('172.16.0.0/12');
     }
     expect(ports).toMatchObject([{ published: 8080, target: Number(environment['NGINX_PORT']) }]);

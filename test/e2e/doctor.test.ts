@@ -1,4 +1,4 @@
-/** `millrace doctor` as a process: its findings on a machine that lacks something. */
+/** `millrace doctor` as a process, on a machine with something missing. */
 import { execFileSync } from 'node:child_process';
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
@@ -39,7 +39,7 @@ interface Answer {
   readonly checks: readonly { readonly name: string; readonly status: string; readonly text: string; readonly remedy?: string }[];
 }
 
-/** A folder that goes with the test, and the configuration in it. */
+/** A temporary folder with a configuration. */
 async function configured(settings: ServerSettings = {}, own: Partial<ServerPorts> = {}, change = (xml: string) => xml) {
   const folder = mkdtempSync(path.join(tmpdir(), 'millrace-doctor-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
@@ -50,7 +50,7 @@ async function configured(settings: ServerSettings = {}, own: Partial<ServerPort
   return { folder, config, state: path.join(folder, 'state'), ports };
 }
 
-/** Through `before`, a program that starts another one. */
+/** Runs it through `before`, a program that starts another program. */
 async function doctor(
   { config, state }: { readonly config: string; readonly state: string },
   { args = ['--json'], before = [], env = {} }: { args?: readonly string[]; before?: readonly string[]; env?: NodeJS.ProcessEnv } = {},
@@ -162,7 +162,7 @@ test('a port of another program is a problem, while the other ports belong to th
 test('it reports a port that this user may not open', async ({ skip }) => {
   const first = Number(readFileSync('/proc/sys/net/ipv4/ip_unprivileged_port_start', 'utf8'));
   if (first < 100) skip('every user may open every port here');
-  // Rights that the superuser has in addition.
+  // Removes the rights of the superuser.
   const before = process.getuid?.() === 0 ? ['setpriv', '--bounding-set=-net_bind_service'] : [];
   const { code, of } = await answer(await configured({}, { rtmp: 99 }), { before });
   expect(code).toBe(1);

@@ -1,6 +1,5 @@
 /**
- * Every address for players in README and guides has video and audio, with the shipped configuration and in an application that the API
- * makes.
+ * Every player URL in README and guides delivers video and audio, with the shipped configuration and in an application made by the API.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -16,16 +15,16 @@ import { ROOT } from '../harness/server.ts';
 import { type ShippedServer, startShippedServer } from '../harness/shipped-server.ts';
 import { SocketViewer } from '../harness/socket-viewer.ts';
 
-/** Packets of each kind after which there is no doubt. */
+/** Enough packets of each kind to prove that media flows. */
 const ENOUGH = 30;
 const WAIT = { deadlineMs: 40_000, everyMs: 100 };
 const PLAYED = /\b(?:https?|wss?|srt):\/\/(?:HOST|localhost):(?:3333|9998)[^\s'"`<>|)]*(?:APP\/STREAM|app\/live)[^\s'"`<>|)]*/g;
 const SENT_OR_STILL = /direction=(?:whip|send)|thumb\./;
-/** The example of a ladder has a stream of its own. */
+/** The example of a ladder has its own stream. */
 const MASTERS = ['http://HOST:3333/APP/STREAM/master.m3u8', 'http://HOST:3333/APP/STREAM/ts:master.m3u8'];
-/** The address of a stream alone is that of the page that plays it. */
+/** The address of a stream alone leads to the page that plays it. */
 const PAGE = /^http:\/\/[^/]+\/[^/?]+\/[^/?]+$/;
-/** In that page: its frames so far, and whether audio is present now. */
+/** Script for that page: number of frames so far, and whether audio is present now. */
 const LOOK = `(() => {
   const video = document.querySelector('video');
   if (!(video?.srcObject instanceof MediaStream) || video.srcObject.getAudioTracks().length === 0) return { frames: 0, isLoud: false };
@@ -40,7 +39,7 @@ const LOOK = `(() => {
 })()`;
 const WHEP_MASTER = 'http://HOST:3333/APP/STREAM/master?direction=whep';
 
-/** With `HOST`, `APP` and `STREAM`, each once. */
+/** URLs with `HOST`, `APP` and `STREAM`, without repetitions. */
 function documented(): string[] {
   const guides = readdirSync(path.join(ROOT, 'docs/guide')).map((name) => path.join('docs/guide', name));
   const texts = ['README.md', ...guides].map((file) => readFileSync(path.join(ROOT, file), 'utf8'));
@@ -49,13 +48,13 @@ function documented(): string[] {
   return [...new Set(generic)].sort();
 }
 
-/** Packets of video and audio that came. */
+/** Received packets of video and audio. */
 interface Heard {
   readonly video: number;
   readonly audio: number;
 }
 
-/** ffmpeg's tracks within a few seconds of media. */
+/** Tracks that ffmpeg finds in a few seconds of media. */
 async function readByFfmpeg(url: string): Promise<Heard> {
   if (url.startsWith('http')) await until(url, async () => (await fetch(url)).status === 200, WAIT);
   const output = ['-map', '0:v:0', '-map', '0:a:0', '-t', '3', '-c', 'copy', '-f', 'framecrc', '-'];
@@ -108,12 +107,12 @@ async function playedOverWhep(url: string): Promise<Heard> {
   if (response.status !== 201) throw new Error(`${url}: ${response.status} ${text}`);
   peer.setRemoteDescription(text, 'answer');
   await until(`${url}: video and audio`, () => Math.min(heard.video, heard.audio) >= ENOUGH, WAIT);
-  // No other process uses them.
+  // The tracks have no other user.
   for (const track of tracks) track.close();
   return heard;
 }
 
-/** What the page shows and plays; each sample of audio that is not silence counts as a packet. */
+/** Media that the page plays; each sample with audible audio counts as a packet. */
 async function playedByPage(url: string): Promise<Heard> {
   const browser = await ConsoleBrowser.start();
   onTestFinished(() => browser.close());
@@ -153,7 +152,7 @@ async function publishTo({ ports }: ShippedServer, host = '127.0.0.1'): Promise<
   const encoder = publish({ url: `rtmp://${host}:${ports.RTMP_PROV}/app/live`, width: 320, height: 180, videoKbps: 300 });
   onTestFinished(async () => void (await encoder.stop()));
   const playlist = `http://${host}:${ports.WEBRTC_SIGNALLING}/app/live/llhls.m3u8`;
-  // A transcoder that is not up after 5 s of media does not hold the stream: its audio joins later.
+  // A transcoder that is not ready after 5 s of media does not delay the stream; its audio joins later.
   const hasAudio = async (): Promise<boolean> => {
     const lists = codecsIn(await (await fetch(playlist)).text());
     return lists.length > 0 && lists.every((list) => list.length === 2);
@@ -161,7 +160,7 @@ async function publishTo({ ports }: ShippedServer, host = '127.0.0.1'): Promise<
   await until('the stream with all its audio', hasAudio, WAIT);
 }
 
-/** Of each rendition of a master playlist. */
+/** Codecs of each rendition in a master playlist. */
 function codecsIn(text: string): string[][] {
   return [...text.matchAll(/CODECS="([^"]*)"/g)].map(([, list = '']) => list.split(','));
 }

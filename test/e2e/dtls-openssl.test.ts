@@ -1,4 +1,4 @@
-/** The handshake against another library's program, and the end of the connection in both directions. */
+/** The DTLS handshake with OpenSSL's program, and the end of the connection in both directions. */
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -15,7 +15,7 @@ import { Child } from '../harness/child.ts';
 import { until } from '../harness/poll.ts';
 
 const { AEAD_AES_128_GCM, AES128_CM_SHA1_80 } = SrtpProfile;
-/** With the client's offered profiles of SRTP, and the negotiated profile. */
+/** Cipher suites with the SRTP profiles that the client offers, and the negotiated profile. */
 const SUITES = [
   ['ECDHE-ECDSA-AES128-GCM-SHA256', 'SRTP_AEAD_AES_128_GCM', AEAD_AES_128_GCM],
   ['ECDHE-ECDSA-AES256-GCM-SHA384', 'SRTP_AES128_CM_SHA1_80', AES128_CM_SHA1_80],
@@ -88,7 +88,7 @@ async function listen(): Promise<Server> {
   return server;
 }
 
-/** Without `stay` it ends the connection as soon as it stands. */
+/** Without `stay` it closes the connection after the handshake. */
 function openssl(port: number, suite: string, profiles: string, stay: boolean): Child {
   const child = new Child(requireProgram('openssl'), [
     ...['s_client', '-dtls1_2', '-connect', `127.0.0.1:${port}`, '-cipher', suite, '-use_srtp', profiles],

@@ -1,4 +1,4 @@
-/** Every port of a server that listens on all of IPv4 and IPv6 is reached over both. */
+/** A server that listens on all of IPv4 and IPv6 is reachable at every port over both. */
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { connect, isIPv6 } from 'node:net';
@@ -16,7 +16,7 @@ import { startServer, type TestServer } from '../harness/server.ts';
 const STATIONS = ['127.0.0.1', '::1'];
 const EVERYWHERE = [{ ips: ['*', '::'] }, { ips: ['::'] }];
 
-/** Connects, says `words` and resolves with the first bytes of the answer. */
+/** Connects, sends `words` and resolves with the first bytes of the answer. */
 async function answerOf(host: string, port: number, words: Buffer | string): Promise<Buffer> {
   const socket = connect({ host, port });
   onTestFinished(() => void socket.destroy());
@@ -26,7 +26,7 @@ async function answerOf(host: string, port: number, words: Buffer | string): Pro
   return first;
 }
 
-/** How the listener answers a call for `streamId`: `open`, or the code of its refusal. */
+/** Result of an SRT call with `streamId`: `open`, or the code of the refusal. */
 async function srtAnswer(host: string, port: number, streamId: string): Promise<'open' | number> {
   const local = await SrtUdpPort.open({ clock: systemClock, host, port: 0, policy: null, onError: () => undefined });
   onTestFinished(() => local.close('the test has ended'));

@@ -1,4 +1,4 @@
-/** Two edges of one origin number alike, so that a load balancer may send a viewer from one to the other at any time. */
+/** Two edges of one origin use the same numbers, so that a load balancer may switch viewers between them at any time. */
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { openBrowser } from '../harness/browser.ts';
 import { LlhlsReader } from '../harness/llhls-reader.ts';
@@ -23,10 +23,10 @@ beforeAll(async () => {
   const origins = `<Origins><Origin><Location>/</Location>
     <Pass><Scheme>ovt</Scheme><Urls><Url>127.0.0.1:${ovtPort}/</Url></Urls></Pass></Origin></Origins>`;
   origin = await startServer({ ovtPort, withoutHls: true, segmentDuration: SEGMENT });
-  // Keyframes lie where segments of this length cannot end.
+  // Segments of this length cannot end at the keyframes.
   encoder = publish({ url: origin.rtmp('live'), gop: 25 });
   await encoder.sent(60);
-  // Settings of edges do not count.
+  // The edges' own settings have no effect on relayed streams.
   for (const segmentDuration of [1, 4]) edges.push(await startServer({ origins, segmentDuration, withoutHls: true, originMode: true }));
 });
 
@@ -41,7 +41,7 @@ async function playable(edge: TestServer): Promise<void> {
   await until('the edge to play', async () => (await fetch(playlist(edge))).status === 200, DEADLINE);
 }
 
-/** The bytes of a file at each edge. */
+/** Content of a file at each edge. */
 async function copies(uri: string): Promise<readonly Buffer[]> {
   return await Promise.all(edges.map(async (edge) => Buffer.from(await (await fetch(edge.http('live', uri))).arrayBuffer())));
 }
@@ -49,7 +49,7 @@ async function copies(uri: string): Promise<readonly Buffer[]> {
 test('a reader that goes from edge to edge finds the same segments and parts at both', async () => {
   const [first, second] = edges as [TestServer, TestServer];
   await playable(first);
-  // The second begins to pull later, somewhere else in a segment.
+  // The second edge begins to pull later, at another position in a segment.
   await encoder.sent(100);
   await playable(second);
   const readers = await Promise.all(
@@ -61,7 +61,7 @@ test('a reader that goes from edge to edge finds the same segments and parts at 
     await reader.stop();
     expect(reader.faults).toEqual([]);
     expect(reader.playlist?.targetDuration).toBe(SEGMENT);
-    // A part is there within its time, at every edge.
+    // Each part is available in time at every edge.
     expect(reader.slowest).toBeLessThan(2500);
     const uris = [...reader.segments.values()].flatMap(({ uri, map }) => (uri === null ? [] : [uri, map ?? uri]));
     expect(uris.length).toBeGreaterThan(4);
@@ -84,7 +84,7 @@ test('hls.js plays on while a load balancer sends it from edge to edge', async (
   onTestFinished(async () => await browser.close());
   const player = await browser.play(`http://127.0.0.1:${proxy.port}/app/live/llhls.m3u8`);
   await player.played(2, 40_000);
-  // Each window for itself: a machine that is busy with something else makes players stall, too.
+  // Each window is judged separately, because a busy machine stalls players, too.
   let stalls = Number.POSITIVE_INFINITY;
   for (let window = 0; window < WINDOWS && stalls > 0; window += 1) {
     const before = await player.state();

@@ -1,4 +1,4 @@
-/** Edges with viewers: one pull for all of them, and few lookups for missing streams. */
+/** Edges with viewers: one pull for all of them, and few lookups of missing streams. */
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { apiPath } from '../harness/api-client.ts';
 import { until } from '../harness/poll.ts';
@@ -57,7 +57,7 @@ test('a thousand requests for an unknown stream cause at most one look-up per se
     const asked = Array.from({ length: AT_ONCE }, async () => (await fetch(edge.http('nowhere', 'llhls.m3u8'))).status);
     expect(new Set(await Promise.all(asked))).toEqual(new Set([404]));
   }
-  // The log is written behind the answers.
+  // Log lines are written after the answers.
   await until('a line of the log', () => edge.log.includes('nowhere'));
   const lookUps = times(edge.log, "nowhere' could not be pulled");
   // A failed lookup is not repeated within a second.

@@ -1,4 +1,4 @@
-/** Events put onto a live stream, as players and receivers get them: ID3, cues, splices, the end of live playlists. */
+/** Events on a live stream as players and receivers get them: ID3, cues, splices, the end of live playlists. */
 import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -23,7 +23,7 @@ let egress = 0;
 let ingestPort = 0;
 let encoder: FfmpegPublisher;
 const cleanups: (() => unknown)[] = [];
-/** An SEI message each half second. */
+/** An SEI message every half second. */
 const RULES = `<EventInfo><Event><Enable>true</Enable><SourceStreamName>generated</SourceStreamName><Interval>500</Interval>
   <EventFormat>sei</EventFormat><EventType>video</EventType><Values><Data>made at \${EpochTime}</Data></Values></Event></EventInfo>`;
 let folder = '';
@@ -101,7 +101,7 @@ test('hls.js sees the ID3 tags of an event and the date range of a splice', asyn
   const out = Buffer.from(String(range['SCTE35-OUT']).slice(2), 'hex');
   expect(parseSplice(out)).toMatchObject({ id: 77, type: 'out', duration: 270_000, autoReturn: true });
   expect(range['PLANNED-DURATION']).toBe('3.000');
-  // One event for one track: hls.js counts what each of them brings.
+  // An event of one track only, because hls.js counts the events of each track.
   const { samples } = await seenMetadata(player);
   expect(samples.filter(({ text }) => text.includes('question 1'))).toHaveLength(1);
 });
@@ -120,7 +120,7 @@ test('breaks are cut at the same keyframe in all playlists, and end after their 
   );
   const [video = [], audio = [], ts = []] = ended;
   expect(audio.map(({ line }) => line)).toEqual(video.map(({ line }) => line));
-  // Segments of audio begin with whole frames.
+  // Audio segments begin with whole frames.
   for (const [index, { date }] of audio.entries())
     expect(Math.abs(Date.parse(date) - Date.parse(video[index]?.date ?? ''))).toBeLessThan(25);
   expect(video.map(({ line }) => line.replace(/ElapsedTime=[\d.]+/, 'ElapsedTime=T'))).toEqual([
@@ -159,7 +159,7 @@ test('a receiver of SRT finds timed ID3 and SCTE-35 in its transport stream, and
   const splice = parseSplice(section?.bytes ?? new Uint8Array(0));
   expect(sections).toHaveLength(0);
   expect(splice).toMatchObject({ id: 78, type: 'out', duration: 180_000, autoReturn: false });
-  // The splice lies at a keyframe that was still to come at the announcement.
+  // The splice is at a keyframe after its announcement.
   const keyframes = await keyframeTimes(file);
   const ahead = (splice?.time ?? 0) / 90_000;
   expect(Math.min(...keyframes.map((time) => Math.abs(time - ahead)))).toBeLessThan(0.02);
@@ -217,7 +217,7 @@ test('frames have the SEI that a generator makes, and decode', async () => {
   );
   const url = new URL(uri, playlist).href;
   const bytes = Buffer.from(await (await fetch(url)).arrayBuffer());
-  // A packet of 188 bytes may cut the text, but not all of them.
+  // The boundary of a 188-byte packet may cut some texts, but not all.
   const times = [...bytes.toString('latin1').matchAll(/made at (\d{13})/g)].map((match) => Number(match[1]));
   expect(times.length).toBeGreaterThan(2);
   for (const time of times) expect(Math.abs(Date.now() - time)).toBeLessThan(60_000);
@@ -242,7 +242,7 @@ test('a splice pushed over SRT to the server itself is a date range of the copy,
   );
   const [video = [], audio = []] = found;
   expect(audio.map(({ line }) => line)).toEqual(video.map(({ line }) => line));
-  // The explicit end and the one by itself are one.
+  // The explicit return and the automatic return are one return.
   expect(video.map(({ line }) => /SCTE35-(OUT|IN)/.exec(line)?.[0])).toEqual(['SCTE35-OUT', 'SCTE35-IN']);
   const [first, second] = video.map(({ date }) => Date.parse(date));
   expect(Math.abs((second ?? 0) - (first ?? 0) - 2000)).toBeLessThan(100);
@@ -281,7 +281,7 @@ test('encodes have a keyframe at the start and end of a break, independent of th
   );
   const dates = ended.map((lines) => lines.filter(({ line }) => !line.includes('CONT')).map(({ date }) => Date.parse(date)));
   const [[out = 0, back = 0] = []] = dates;
-  // Their own keyframes are five seconds apart.
+  // The keyframes of the source are five seconds apart.
   expect(Math.abs(back - out - 2000)).toBeLessThan(100);
   for (const [from = 0, to = 0] of dates) expect([Math.abs(from - out) < 60, Math.abs(to - back) < 60]).toEqual([true, true]);
 });

@@ -17,7 +17,7 @@ import { ROOT, startServer, type TestServer } from '../harness/server.ts';
 import { ACCESS_TOKEN } from '../harness/server-xml.ts';
 import { openSession } from '../harness/viewer.ts';
 
-/** A name that only escapes can carry. */
+/** A name that needs escapes in URLs. */
 const VHOST = 'größe';
 const vhost = { path: { vhost: VHOST } };
 const app = { path: { vhost: VHOST, app: 'tv+1' } };
@@ -74,11 +74,11 @@ const profile = (name: string, suffix = '') => ({
   encodes: { videos: [{ name: 'video', bypass: true }], audios: [{ name: 'audio', bypass: true }] },
 });
 
-/** The events meanwhile. */
+/** Events during the test. */
 const heard: LiveEvent[] = [];
 
 test('the server itself', async () => {
-  // To the end of the file: every event is checked.
+  // Until the end of this file: every event is checked.
   following = (async () => {
     for await (const event of client.events({ signal: stop.signal })) heard.push(event);
   })();

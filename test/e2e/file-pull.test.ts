@@ -47,7 +47,7 @@ async function plays(name: string): Promise<void> {
     return found.video === undefined || found.audio === undefined ? null : found;
   });
   expect(probed.video).toMatchObject({ codec_name: 'h264', width: 320, height: 180 });
-  // Longer than the file: it begins again.
+  // Longer than the file, which repeats.
   const { frames, errors } = await decode(url, SECONDS + 2);
   expect(errors).toBe('');
   expect(frames).toBeGreaterThan(SECONDS * 30);

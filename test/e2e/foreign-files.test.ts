@@ -1,4 +1,4 @@
-/** Media files of other containers and codecs than ours, read in transcoder processes and played as streams. */
+/** Media files of other containers and codecs, read in transcoder processes and played as streams. */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -60,7 +60,7 @@ async function plays(name: string, video: object, audio: object): Promise<void> 
   );
   expect(probed.video).toMatchObject({ width: 320, height: 180, ...video });
   expect(probed.audio).toMatchObject(audio);
-  // Longer than the file: it begins again.
+  // Longer than the file, which repeats.
   const { frames, errors } = await decode(url, SECONDS + 2);
   expect(errors).toBe('');
   expect(frames).toBeGreaterThan(SECONDS * FRAMERATE);

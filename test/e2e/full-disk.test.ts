@@ -1,4 +1,4 @@
-/** What clients see of a full or read-only disk, and that the server recovers by itself. */
+/** Effects of a full or read-only disk on clients, and the server's recovery. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

@@ -14,17 +14,17 @@ import { type ShippedServer, startShippedServer } from '../harness/shipped-serve
 import { blocksIn, PAGES, type PageBlock } from '../support/page-blocks.ts';
 
 const WAIT = { deadlineMs: 60_000, everyMs: 200 };
-/** Of players.md, encoders.md and record.md there are tests of their own. */
+/** players.md, encoders.md and record.md have their own tests. */
 const OTHERS = /\/(players|encoders|record)\.md$/;
-/** Lines that end only when they are ended. */
+/** Command lines that run until they are stopped. */
 const ENDLESS = /^(?:ffmpeg|ffplay|srt-live-transmit|curl -N)\b/;
-/** The output of such a line if it works. */
+/** The output of a working command line. */
 const SHOWN: readonly (readonly [RegExp, RegExp])[] = [
   [/^ffplay/, /\d A-V: *-?\d/],
   [/v1\/events/, /^event: hello$/m],
   [/v2\/logs/, /./],
 ];
-/** `npm start` and an installed `millrace` are the server of these sources; curl tells an answer of 400 or more by its exit code. */
+/** `npm start` and an installed `millrace` run the server of these sources; curl reports a status of 400 or more by its exit code. */
 const PREAMBLE = `set -euo pipefail
 millrace() { "$NODE" "$MAIN" "$@"; }
 npm() { shift; [ "$1" = -- ] && shift; millrace "$@"; }
@@ -42,18 +42,18 @@ function withSettings(media: string): (xml: string) => string {
     xml
       .replace('<OutputProfiles>', `<OutputProfiles>${options}`)
       .replace('<RTSPPull />', `<RTSPPull />${providers}`)
-      // Paths of the definitions that the API writes lie beside the configuration.
+      // Paths in definitions that the API writes are relative to the configuration.
       .replace('<Path>recordings</Path>', `<Path>recordings</Path><Path>${media}</Path>`);
 }
 
-/** The source of pulled streams. */
+/** Sources of pulled streams. */
 interface Sources {
   readonly camera: string;
-  /** Another server, by OVT: one does not fetch from itself. */
+  /** Another server, over OVT, because a server does not pull from itself. */
   readonly origin: string;
 }
 
-/** For the server under test, and a machine without cameras. */
+/** Adapts a command for the server under test, and for a machine without cameras. */
 function adapted(text: string, { ports, config }: ShippedServer, { camera, origin }: Sources): string {
   const folder = path.dirname(config);
   const by: readonly (readonly [string | RegExp, string])[] = [
@@ -68,7 +68,7 @@ function adapted(text: string, { ports, config }: ShippedServer, { camera, origi
     ['-b:v 2500k', '-b:v 300k'],
     [/rtsp:\/\/[^"]+/g, camera],
     [/ovt:\/\/[^"]+/g, origin],
-    // There is a stream of this name, and the encoder over SRT that was ended is missed after seconds only.
+    // The original names are taken: the first by a stream, the second until the stopped SRT encoder is missed.
     ['"name": "film"', '"name": "films"'],
     ['"name": "live",\n  "urls"', '"name": "edge",\n  "urls"'],
     ['rtmps://live.example.com/app', `rtmp://127.0.0.1:${ports.RTMP_PROV}/app`],
@@ -79,7 +79,7 @@ function adapted(text: string, { ports, config }: ShippedServer, { camera, origi
   return by.reduce((done, [what, ours]) => done.replaceAll(what, ours), text);
 }
 
-/** Lines as a shell reads them, so with those that a backslash or an open quote continues. */
+/** Command lines as a shell reads them, including continuations after a backslash or in an open quote. */
 function linesOf(text: string): string[] {
   const lines: string[] = [];
   let line = '';
@@ -112,7 +112,7 @@ test('every command of README and the guides gets the documented answer', { time
   const sources = { camera: rtsp.url('h264-aac'), origin: `ovt://127.0.0.1:${other.ports.ORIGIN}/app/live` };
   const folder = path.dirname(server.config);
   mkdirSync(path.join(folder, 'conf'));
-  // Of the page about signed URLs, for the command that looks for the key there; the server itself lets everybody in.
+  // The policy from the page about signed URLs, only for the command that reads the key there. The server itself admits everyone.
   const policy = /<SignedPolicy>.*<\/SignedPolicy>/s.exec(blocksIn('docs/guide/access.md', 'xml')[0]?.text ?? '')?.[0] ?? '';
   writeFileSync(
     path.join(folder, 'conf/Server.xml'),
@@ -146,7 +146,7 @@ test('every command of README and the guides gets the documented answer', { time
     typed(`ffmpeg -v error -re -stream_loop -1 -i film.mp4 -c copy -f flv rtmp://127.0.0.1:${ports.RTMP_PROV}/app/${name}`);
   looped(other, 'live');
 
-  /** Types a line that runs until it is ended, and waits for its purpose. */
+  /** Runs a command line that does not end by itself, and waits for its effect. */
   const begun = async (line: string): Promise<void> => {
     let child = typed(line);
     const [, shown] = SHOWN.find(([what]) => what.test(line)) ?? [];
@@ -155,14 +155,15 @@ test('every command of README and the guides gets the documented answer', { time
     const isThere = async (): Promise<boolean> => {
       if (shown !== undefined) return shown.test(child.output);
       if (file !== undefined) return existsSync(path.join(folder, file)) && statSync(path.join(folder, file)).size > 100_000;
-      // Programs give up a connection after three seconds, which a loaded machine may need: a user would type the line again.
+      // Programs give up a connection after three seconds, which is too short on a loaded machine: the command is repeated, as a user would
+      // do.
       if (child.exit !== null) child = typed(line);
       return (await api.call('GET', published)).status === 200;
     };
     await until(line, isThere, WAIT).catch((error: unknown) => {
       throw new Error(`${line}: ${child.output.slice(-1000)}`, { cause: error });
     });
-    // The stream of README is the subject of everything after it.
+    // The following commands use the stream of README.
     if (published !== streamOf('app/live', server)) child.signalGroup('SIGKILL');
   };
 
@@ -171,7 +172,7 @@ test('every command of README and the guides gets the documented answer', { time
     const ending = commands.filter((command) => !ENDLESS.test(command));
     for (const command of commands.filter((each) => ENDLESS.test(each))) await begun(command);
     if (ending.length === 0) return;
-    // Its findings about the machine of the tests do not matter here.
+    // Findings about the test machine are irrelevant.
     const isDoctor = text.includes('-- doctor');
     const child = typed(`${ending.join('\n')}${isDoctor ? ' || [ $? = 1 ]' : ''}`);
     const { code } = await child.ended(60_000);
@@ -195,7 +196,7 @@ test('every command of README and the guides gets the documented answer', { time
     if (page.endsWith('/channels.md')) {
       for (const name of ['hd', 'sd']) looped(server, name);
     }
-    // The virtual host of README, which removes it again.
+    // The virtual host of README, which a later command removes.
     if (page.endsWith('/publish.md') && own !== undefined) await ran({ ...own, text: own.text.replace(/^.*-X DELETE.*$/m, '') });
     for (const block of blocksIn(page, 'sh')) {
       await ran(block);
@@ -214,7 +215,7 @@ test('every command of README and the guides gets the documented answer', { time
   }
 });
 
-/** Where the API shows a line's published stream. */
+/** Path of the API for the stream that a command publishes. */
 function streamOf(line: string, { ports }: ShippedServer): string {
   if (line.includes('/show/live')) return '/v1/vhosts/mine/apps/show/streams/live';
   const name = line.includes('udp:') ? `stream_${ports.MPEGTS_PROV}` : /app\/(\w+)/.exec(line)?.[1];

@@ -16,7 +16,7 @@ import { blocksIn } from '../support/page-blocks.ts';
 const WAIT = { deadlineMs: 60_000, everyMs: 200 };
 const SOON = { deadlineMs: 15_000 };
 const FRAMES = 30;
-/** Fake camera and microphone, and peers of the same machine. */
+/** A fake camera and microphone, and peers on the same machine. */
 const SWITCHES = ['--use-fake-device-for-media-stream', '--use-fake-ui-for-media-stream', '--allow-loopback-in-peer-connection'];
 
 type Script = (...names: unknown[]) => Promise<void>;
@@ -54,7 +54,7 @@ test('the page of publish.md publishes, and the page of watch.md plays that', { 
     },
     WAIT,
   );
-  // The server by itself would take half a minute for each.
+  // Without these requests the server would take half a minute for each.
   const place = { vhost: 'default', app: 'app', stream: 'browser' };
   const sessions = () => client.get('/v1/vhosts/{vhost}/apps/{app}/streams/{stream}/sessions', { path: place });
   expect(await sessions()).toHaveLength(1);
@@ -82,7 +82,7 @@ test('the scripts of api.md list streams and get the event of a new stream', { t
   expect(said).toEqual(['is there already']);
 
   const heard: unknown[][] = [];
-  // It follows until the server is gone.
+  // It follows the events until the server ends.
   void run(following ?? '', (...words) => heard.push(words)).catch(() => undefined);
   await until('the follower', () => heard.some(([type]) => type === 'hello'), WAIT);
   const encoder = publish({ url: `rtmp://127.0.0.1:${ports.RTMP_PROV}/app/live`, width: 320, height: 180, videoKbps: 200 });

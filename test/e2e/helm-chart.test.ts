@@ -1,6 +1,6 @@
 /**
- * The chart in `deploy/helm/`: linted and rendered by Helm, checked by the types of Kubernetes, compared with the server's settings and
- * ports.
+ * The chart in `deploy/helm/`: linted and rendered by Helm, checked with the types of Kubernetes, and compared with the server's settings
+ * and ports.
  */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -41,7 +41,7 @@ function find<Kind extends Manifest>(manifests: readonly Manifest[], kind: Kind[
   return found as Kind;
 }
 
-/** The types of Kubernetes, with what every object has here. */
+/** A type of Kubernetes with the members that every object has here. */
 type Rendered<T> = T & Manifest;
 
 test('the chart has the configurations of the cluster', () => {
@@ -63,7 +63,7 @@ describe.skipIf(!CAN_RUN_HELM)('the manifests that Helm renders (its program is 
   const edge = (): Rendered<Deployment> => find(manifests, 'Deployment', 'show-millrace-edge');
   const containerOf = ({ spec }: StatefulSet | Deployment): Container => spec?.template.spec?.containers[0] as Container;
 
-  /** The environment of a node's pods. */
+  /** The environment of a workload's pods. */
   function environment(workload: StatefulSet | Deployment): Record<string, string> {
     const secret = find<Rendered<Secret>>(manifests, 'Secret', 'show-millrace');
     const values: Record<string, string> = { POD_NAME: 'show-millrace-0' };
@@ -76,7 +76,7 @@ describe.skipIf(!CAN_RUN_HELM)('the manifests that Helm renders (its program is 
     return values;
   }
 
-  /** The configuration as the pods of a node read it. */
+  /** The configuration as the pods of a workload read it. */
   function configuration(name: string, workload: StatefulSet | Deployment): LoadedServer {
     const { data } = find<Rendered<ConfigMap>>(manifests, 'ConfigMap', name);
     const macros = { env: environment(workload), home: '/opt/millrace', currentPath: '/var/lib/millrace' };
@@ -152,7 +152,7 @@ describe.skipIf(!CAN_RUN_HELM)('the manifests that Helm renders (its program is 
       ...{ api: managers.api?.port, metrics: managers.metrics?.port },
     };
     expect(Object.fromEntries(container.ports?.map(({ name, containerPort }) => [name, containerPort]) ?? [])).toEqual(listening);
-    // Probes come from outside of the pod.
+    // Probes come from outside the pod.
     expect([managers.api?.ip, config.ip]).toEqual([['*'], ['*']]);
     const asked = (probe: Probe | undefined): unknown => [probe?.httpGet?.path, probe?.httpGet?.port];
     expect([container.startupProbe, container.readinessProbe, container.livenessProbe].map(asked)).toEqual([

@@ -38,7 +38,7 @@ function segments(folder: string): number {
   return existsSync(info) ? [...readFileSync(info, 'utf8').matchAll(/<File>[^<]*seg_0_/g)].length : 0;
 }
 
-/** Frames that the video playlist promises. */
+/** Number of frames by the durations in the video playlist. */
 function listedFrames(folder: string): number {
   const name = /<File>([^<]*chunklist_0[^<]*)</.exec(readFileSync(path.join(folder, 'info.xml'), 'utf8'))?.[1] ?? '';
   const durations = [...readFileSync(name, 'utf8').matchAll(/#EXTINF:([\d.]+),/g)].map(([, seconds]) => Number(seconds));

@@ -1,4 +1,4 @@
-/** Peers that break the protocol, stall or go away do not harm the server or its other streams. */
+/** Peers that violate the protocol, stall or disappear do not harm the server or its other streams. */
 import { randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
@@ -22,7 +22,7 @@ let server: TestServer;
 let encoder: FfmpegPublisher;
 
 beforeAll(async () => {
-  // All of them come from one address, and are to be processed.
+  // All attackers have one address, and the limit per address must not stop them.
   const head = '<Limits><PerAddress><Publishers>0</Publishers></PerAddress></Limits>';
   server = await startServer({ segmentDuration: 1, head });
   encoder = publish({ url: server.rtmp('steady'), width: 320, height: 180, videoKbps: 300 });
@@ -42,14 +42,14 @@ function residentMb(): number {
   return Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${server.pid}/status`, 'utf8'))?.[1] ?? 0) / 1024;
 }
 
-/** The ways to misbehave; each writes once and then says nothing more. */
+/** The kinds of misbehaviour; each writes once and then stays silent. */
 const WAYS: readonly ((socket: Socket) => void)[] = [
   (socket) => socket.write(randomBytes(4096)),
   () => undefined,
   (socket) => socket.write(Buffer.concat([Buffer.of(HANDSHAKE_VERSION), randomBytes(HANDSHAKE_LENGTH / 2)])),
-  // A whole handshake, then bytes that are no chunk.
+  // A complete handshake, then bytes that are not a chunk.
   (socket) => socket.write(Buffer.concat([Buffer.of(HANDSHAKE_VERSION), randomBytes(2 * HANDSHAKE_LENGTH), randomBytes(5000)])),
-  // A whole handshake, then a chunk header that announces 16 MB and stalls.
+  // A complete handshake, then a chunk header that announces 16 MB, and silence.
   (socket) =>
     socket.write(
       Buffer.concat([
@@ -119,7 +119,7 @@ function cpuSeconds(): number {
   return (Number(fields[11]) + Number(fields[12])) * TICK_S;
 }
 
-/** Writes `pieces` as fast as they are taken, until they are over or the server ends the connection; returns the bytes written. */
+/** Writes `pieces` as fast as they are taken, up to the last or until the server closes the connection; returns the number of bytes. */
 async function flood(publisher: RtmpPublisher, pieces: Iterable<Uint8Array>): Promise<number> {
   const { socket } = publisher;
   let bytes = 0;
@@ -133,7 +133,7 @@ async function flood(publisher: RtmpPublisher, pieces: Iterable<Uint8Array>): Pr
   return bytes;
 }
 
-/** A publisher whose tracks the server knows. */
+/** A publisher that has announced its tracks. */
 async function publishing(key: string): Promise<RtmpPublisher> {
   const { rtmp } = server.ports;
   const publisher = await RtmpPublisher.publish(rtmp, { tcUrl: `rtmp://127.0.0.1:${rtmp}/app`, key });
@@ -142,7 +142,7 @@ async function publishing(key: string): Promise<RtmpPublisher> {
   return publisher;
 }
 
-/** A frame as an FLV tag: one slice of `size` bytes behind its length. */
+/** A frame as an FLV tag: one slice of `size` bytes after its length. */
 function picture(size: number): Buffer {
   const tag = Buffer.alloc(9 + size, 0x55);
   tag.set([0x17, 1, 0, 0, 0]);
@@ -197,7 +197,7 @@ test('an encoder with a frozen clock is disconnected, and its memory is freed', 
       const publisher = await publishing(key);
       publisher.setChunkSize(MIB);
       const sent = await flood(publisher, repeated(frame, 10_000));
-      // Including data in transit.
+      // Includes data in transit.
       expect(sent / MIB).toBeLessThan(150);
       await expectLogged(new RegExp(`"stream":"${key}".*its clock stands still`));
       await until('the stream to be gone', async () => (await server.api.call('GET', apiPath.stream(key))).status === 404 || null);

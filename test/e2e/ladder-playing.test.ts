@@ -1,4 +1,4 @@
-/** A ladder of real encoders in ffprobe, the API and hls.js: as configured, aligned, and switched without a stall. */
+/** A ladder of real encoders, judged by ffprobe, the API and hls.js: as configured, aligned, and switched without a stall. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { timescaleOf } from '../../bench/lib/fmp4.ts';
 import { apiPath } from '../harness/api-client.ts';
@@ -77,7 +77,7 @@ interface Segment {
   readonly init: string;
 }
 
-/** The complete segments of the rendition whose media playlist is the first of `playlist`. */
+/** The complete segments of the rendition with the first media playlist of `playlist`. */
 async function segments(playlist: string): Promise<Segment[]> {
   const master = await fetchText(url(playlist));
   const uri = master.split('\n').find((line) => line !== '' && !line.startsWith('#')) ?? '';
@@ -102,7 +102,7 @@ test.for(LADDER)('$name has the configured codec, size, frame rate and bitrate',
   const { video } = await probe(url(`${rung.name}.m3u8`));
   expect(video).toMatchObject({ codec_name: rung.codec, width: rung.width, height: rung.height });
   expect(frameRate(video?.avg_frame_rate ?? '0/1')).toBeCloseTo('framerate' in rung ? rung.framerate : FPS, 0);
-  // The transcoder may be behind the encoder by whatever else the machine does.
+  // On a busy machine the transcoder may be far behind the encoder.
   const listed = await until('more than 4 s of media behind the first segment', async () => {
     const rest = (await segments(`${rung.name}.m3u8`)).slice(1);
     return secondsOf(rest) > 4 ? rest : null;
@@ -114,7 +114,10 @@ test.for(LADDER)('$name has the configured codec, size, frame rate and bitrate',
   expect(Math.abs((bytes * 8) / seconds / rung.bitrate - 1), `${rung.name}: ${((bytes * 8) / seconds).toFixed(0)} bit/s`).toBeLessThan(0.1);
 });
 
-/** When the first frame of a segment is shown, ms on the timeline that all renditions share: from the media, which counts finer than dates. */
+/**
+ * Presentation time of a segment's first frame, ms of the timeline common to all renditions. Taken from the media, because dates are
+ * rounded.
+ */
 async function firstShown({ url, init }: Segment): Promise<number> {
   const [media, head] = await Promise.all([url, init].map(async (file) => Buffer.from(await (await fetch(file)).arrayBuffer())));
   const [ticks = Number.NaN] = readFragment(media ?? Buffer.of()).shown;
@@ -132,15 +135,15 @@ test('all renditions start their segments at the same times, including the bypas
     for (const list of lists.slice(1)) {
       const same = list.find(({ msn }) => msn === one.msn)!;
       const apart = (await firstShown(same)) - shown;
-      // Half a frame of the slowest rendition. Dates are not held against that: rounded to whole ms, they make 34 of 33.3.
+      // Half a frame of the slowest rendition, for the media only: dates are rounded to whole ms, which can make 34 of 33.3.
       expect(Math.abs(apart)).toBeLessThanOrEqual(500 / 15 + 1e-6);
-      // Each is at most half a ms from its frame.
+      // Each date is off by at most half a ms.
       expect(Math.abs(same.date - one.date - apart)).toBeLessThanOrEqual(1 + 1e-6);
     }
   }
 });
 
-/** Waits until the frame has the size of `level`; the video must go on meanwhile. */
+/** Waits until the frame has the size of `level`; the video must continue meanwhile. */
 async function shows(player: HlsPlayer, level: number, width: number): Promise<void> {
   await player.page.evaluate(`hls.nextLevel = ${level}`);
   await until(`level ${level} is on show`, async () => (await player.state()).width === width, { deadlineMs: 30_000, everyMs: 100 });
@@ -149,10 +152,10 @@ async function shows(player: HlsPlayer, level: number, width: number): Promise<v
 test('hls.js switches levels down and up without a stall', async () => {
   const player = await browser.play(url('abr.m3u8'));
   await player.played(0, 30_000);
-  // The climb at the start must be past: back on a level in a segment of which it has a part there, hls.js goes on behind
-  // that part, though other levels have replaced it since; without their keyframe the frames are a hole.
+  // Waits until the initial climb is over. When hls.js returns to a level within a segment of which it has loaded a part, it continues
+  // after that part, although other levels have replaced it since; without the part's keyframe the frames cannot be decoded.
   const begun = await player.played(3, 30_000);
-  // hls.js sorts by bit rate: 180p, 240p, 360p, and the source with 360 lines too.
+  // hls.js sorts by bit rate: 180p, 240p, 360p, and the source, which also has 360 lines.
   for (const [level, width] of [
     [0, 320],
     [2, 640],

@@ -1,4 +1,4 @@
-/** Limits of one client at the real server, and the addresses of clients behind proxies. */
+/** Limits per client at the real server, and client addresses behind proxies. */
 import { readdirSync } from 'node:fs';
 import { request } from 'node:http';
 import { connect, type Socket } from 'node:net';
@@ -20,7 +20,7 @@ async function start(options: StartOptions): Promise<TestServer> {
   return server;
 }
 
-/** Silent connections that reconnect whenever they are closed, until the test has ended. */
+/** Silent connections that reconnect whenever they are closed, until the end of the test. */
 function besiege(port: number, count: number, from: string): void {
   const sockets = new Set<Socket>();
   let over = false;
@@ -72,7 +72,7 @@ test('behind nginx the address of a viewer is taken from X-Forwarded-For, over H
   });
   publisher.close();
   await until('the publisher to be logged', () => server.log.includes('192.0.2.44:5000'));
-  // It comes from an address that is no proxy's.
+  // The client's address is not that of a proxy.
   const encoder = await RtmpPublisher.publish(server.ports.rtmp, {
     tcUrl: `rtmp://127.0.0.1:${server.ports.rtmp}/app`,
     key: 'live',

@@ -1,4 +1,4 @@
-/** Followers of the real server: over HTTP/1.1 and HTTP/2, while real encoders and viewers come and go. */
+/** Followers of events at the real server, over HTTP/1.1 and HTTP/2, while real encoders and viewers come and go. */
 
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { type ClientHttp2Session, connect as connectHttp2 } from 'node:http2';
@@ -22,7 +22,7 @@ async function follow(server: TestServer, query = ''): Promise<EventReader> {
   return reader;
 }
 
-/** A connection that does not read. */
+/** A connection that never reads. */
 async function deaf(server: TestServer): Promise<ReturnType<typeof connect>> {
   const socket = connect({ port: server.ports.api, host: '127.0.0.1' });
   onTestFinished(() => void socket.destroy());
@@ -89,10 +89,10 @@ test('report an encoder, a viewer, a recording, a refused client, and the end of
   expect(reader.types.at(-1)).toBe('end');
   const { code } = await stopped;
   expect(code).toBe(0);
-  // The stop has 3.5 s, and followers take none of it.
+  // The stop may take 3.5 s, but followers must not delay it.
   expect(performance.now() - stopping).toBeLessThan(3400);
 
-  // The log of events has all followed events, and those after the end of the response.
+  // The event log contains all events of the response, and the events after its end.
   const kept = readFileSync(path.join(server.state, 'logs/events.log'), 'utf8').trimEnd().split('\n');
   const lines = kept.map((line) => JSON.parse(line));
   const told = reader.events.filter(({ event }) => event !== 'hello' && event !== 'end').map(({ data }) => data);

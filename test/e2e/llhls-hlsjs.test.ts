@@ -1,4 +1,4 @@
-/** hls.js in a real browser plays the LL-HLS publisher's stream, at low latency and without gaps. */
+/** hls.js in a real browser plays the LL-HLS publisher's stream with low latency and without gaps. */
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { type Browser, chromium, type Page } from 'playwright-core';
@@ -9,17 +9,16 @@ import { LlhlsSimulation } from '../validator/llhls-simulation.ts';
 
 const CHROMIUM = '/usr/bin/chromium';
 const MEDIA_SECONDS = 110;
-/** The judged windows: this many, each on its own, of this many seconds. */
+/** Number of windows, each judged separately, and their length in seconds. */
 const WINDOWS = 4;
 const WINDOW_SECONDS = 5;
 /** Seconds from the encoder to the screen. */
 const MAX_LATENCY = 2.5;
-/** A timer of the page that comes this late, ms, shows that the machine was busy with something else. */
+/** Delay of a timer on the page, ms, from which on the machine was busy with other work. */
 const MACHINE_LATE_MS = 200;
 /**
- * A part loaded more often than this shows a player that goes round in circles. hls.js does when it joins in the first segment of a stream
- * and its worker comes up after the parts are there: it plays them, forgets that it has them and asks for nothing else. The server gives
- * them out every time.
+ * A part loaded more often than this shows a loop in hls.js. It occurs when hls.js joins in the first segment of a stream and its worker
+ * starts after the parts have arrived: it plays the parts, forgets them, and requests nothing else. The server answers every request.
  */
 const MAX_LOADS = 10;
 const START_DEADLINE_MS = 40_000;
@@ -57,11 +56,11 @@ const PAGE = `<video id="video" muted autoplay></video><script src="/hls.js"></s
 /** The page's observations since the last call. */
 interface Look {
   readonly faults: readonly string[];
-  /** The most a timer was late, ms. */
+  /** Longest delay of a timer, ms. */
   readonly lateness: number;
-  /** How often the part was loaded that was loaded most. */
+  /** Number of loads of the most loaded part. */
   readonly loads: number;
-  /** Median; null before anything played. */
+  /** Median; null before playback. */
   readonly latency: number | null;
   readonly time: number;
   readonly ranges: number;
@@ -80,14 +79,14 @@ async function look(page: Page): Promise<Look> {
   return await page.evaluate('look()');
 }
 
-/** Opens the player anew and waits until it plays as close to live as it aims. */
+/** Opens a new player and waits until it has reached its target latency. */
 async function start(page: Page, url: string): Promise<Look> {
   await page.goto(`${url}/`);
   await page.waitForFunction('video.currentTime > 1 && video.readyState > 2 && !video.seeking', undefined, { timeout: START_DEADLINE_MS });
   return await look(page);
 }
 
-/** Everything that is wrong with one window of playback; empty when nothing is. */
+/** All faults of a window of playback. */
 function problemsOf(before: Look, after: Look): string[] {
   const problems = after.faults.map((fault) => `hls.js reported ${fault}`);
   const advance = after.time - before.time;
@@ -122,7 +121,7 @@ describe('hls.js', () => {
         const after = await look(page);
         const problems = problemsOf(before, after);
         before = after;
-        // Faults outside of the page prove nothing against the stream: such a window is played again, once, from the start.
+        // Faults of the machine prove nothing about the stream: such a window is repeated once, from the start.
         const busy = Math.max(after.lateness, server.takeLateness()) > MACHINE_LATE_MS;
         if (problems.length > 0 && (busy || after.loads > MAX_LOADS) && !repeated) {
           repeated = true;

@@ -1,4 +1,4 @@
-/** `MaxConnection` of an application held to by the real server: over each way in and out that has it. */
+/** `MaxConnection` of an application at the real server, for each protocol that has it. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { requireProgram } from '../../scripts/ensure-tools.ts';
 import { apiPath } from '../harness/api-client.ts';
@@ -72,7 +72,7 @@ test('viewers over WebRTC, by their offers and by when they come', async () => {
     const answer = await response.text();
     return { status: response.status, answer, offer };
   };
-  // Both are offered a place; one of them comes first.
+  // Both get an offer, but only one of them can connect.
   const both = [await post(), await post()];
   expect(both.map(({ status }) => status)).toEqual([201, 201]);
   for (const { offer, answer } of both) offer.accept(answer);

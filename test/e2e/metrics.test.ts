@@ -1,5 +1,5 @@
 /**
- * `/metrics` of a server with real publishers and viewers: checked by Prometheus' own tool, and by all queries of our dashboard and rules.
+ * `/metrics` of a server with real publishers and viewers, checked by Prometheus' own tool, and by all queries of our dashboard and rules.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -26,7 +26,7 @@ const REFERENCE = path.join(ROOT, 'docs/reference/metrics.md');
 
 let server: TestServer;
 let metricsPort = 0;
-/** The target of a push, without a listener. */
+/** Target port of a push, without a listener. */
 let receiver = 0;
 let srt = { ingest: 0, egress: 0 };
 let browser: WebrtcBrowser;
@@ -36,7 +36,7 @@ const players: Child[] = [];
 
 interface Asked {
   readonly port?: number;
-  /** Null: none. */
+  /** Null: no token. */
   readonly token?: string | null;
   readonly accept?: string;
   readonly path?: string;
@@ -51,18 +51,18 @@ async function page(): Promise<string> {
   return await (await ask()).text();
 }
 
-/** Names of metrics in an expression of PromQL; those of histograms as they are called. */
+/** Names of metrics in a PromQL expression; names of histograms without their suffixes. */
 function metricsIn(expression: string): string[] {
   return [...expression.matchAll(/\b(?:millrace|process)_\w+/g)].map(([name]) => name);
 }
 
-/** Everything called `expr` or `definition` in a JSON document. */
+/** All values of members `expr` or `definition` in a JSON document. */
 function expressions(value: unknown): string[] {
   if (typeof value !== 'object' || value === null) return [];
   return Object.entries(value).flatMap(([key, member]) => (['expr', 'definition'].includes(key) ? [String(member)] : expressions(member)));
 }
 
-/** The curves of a dashboard. */
+/** The queries of a dashboard's panels. */
 function targets(value: unknown): { readonly expr: string; readonly legendFormat: string }[] {
   if (typeof value !== 'object' || value === null) return [];
   const { expr, legendFormat = '' } = value as { readonly expr?: unknown; readonly legendFormat?: unknown };
@@ -198,10 +198,10 @@ test('Prometheus takes it: every expression of the dashboard gives figures, and 
     expect(asked.length).toBeGreaterThan(50);
     const nameless: string[] = [];
     for (const { expr: expression, legendFormat } of asked) {
-      // As Grafana does it.
+      // Variables are replaced as Grafana does it.
       const filled = expression.replaceAll('$__rate_interval', '20s').replaceAll(/\$(instance|app|stream)\b/g, '.*');
       expect(filled).not.toContain('$');
-      // What is rare needs a while to come twice within the window.
+      // A rare event takes a while to occur twice within the window.
       const isFigure = (answer: readonly Sample[]): boolean => answer.some(({ value }) => value[1] !== 'NaN');
       const needsMore = metricsIn(expression).every((name) => NEEDS_MORE.test(name));
       const told = async () => prometheus.query(filled).then((found) => (isFigure(found) ? found : null));
@@ -214,7 +214,7 @@ test('Prometheus takes it: every expression of the dashboard gives figures, and 
       }
     }
     expect(nameless).toEqual([]);
-    // Variables of the dashboard name a metric and a label that it has.
+    // A variable of the dashboard must name an existing metric and label.
     for (const [, selector = '', label = ''] of expressions(dashboard)
       .join('\n')
       .matchAll(/label_values\((.*), (\w+)\)$/gm)) {
@@ -248,7 +248,7 @@ test('the reference lists every metric with its kind and its help text', async (
 test('OpenMetrics is served when the client accepts it', async () => {
   const plain = await ask({ accept: 'text/plain' });
   expect(plain.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8');
-  // As Prometheus itself asks.
+  // The Accept header of Prometheus.
   const accept =
     'application/openmetrics-text;version=1.0.0;q=0.5,application/openmetrics-text;version=0.0.1;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2';
   const open = await ask({ accept });

@@ -1,4 +1,4 @@
-/** A ladder out of two unrelated encoders: aligned by the wall clock, switched by hls.js. */
+/** A ladder of two independent encoders: aligned by the wall clock, switched by hls.js. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -30,11 +30,11 @@ beforeAll(async () => {
   for (const { name, ...media } of RUNGS) {
     const encoder = publish({ url: server.rtmp(name), gop: GOP, ...media });
     encoders.push(encoder);
-    // The second begins where the first is in the middle of everything.
+    // The second encoder begins in the middle of a GOP of the first.
     await encoder.sent(GOP * 1.5);
   }
   browser = await openBrowser();
-  // Some seconds tell better than the first packet when media was sent.
+  // The wall clock is estimated from some seconds of media, which is better than the first packet.
   await encoders[1]?.sent(8 * 30, 30_000);
 });
 
@@ -79,14 +79,14 @@ test('the picture of both encoders is at the same media time, and hls.js switche
   await until('the ladder', async () => (await fetchText(server.http('abr', 'abr.m3u8'))).includes('320x180'), { deadlineMs: 30_000 });
   const leads = await Promise.all(RUNGS.map(({ name }) => clockLead(server.http('abr', `${name}.m3u8`), 4)));
   const apart = leadDistance(leads[0] ?? 0, leads[1] ?? 0);
-  // What begins an RTMP stream waits for no more than this on a busy machine; the delays of encoders and sockets are in it.
+  // The start of an RTMP stream is delayed by less than this even on a busy machine; the delays of encoders and sockets are included.
   expect(apart).toBeLessThan(500);
 
   const player = await browser.play(server.http('abr', 'abr.m3u8'));
   await player.played(0, 30_000);
   const begun = await player.played(3, 30_000);
-  // hls.js sorts by bit rate. Back on a level in a segment of which it has a part there, it goes on behind that part, though the other level has
-  // replaced it since: two segments are between.
+  // hls.js sorts by bit rate. When it returns to a level within a segment of which it has loaded a part, it continues after that part,
+  // although the other level has replaced it since; two segments between switches avoid that.
   for (const [level, width] of [
     [0, 320],
     [1, 640],

@@ -1,4 +1,4 @@
-/** Multiplex channels of the real server: their files, their sources that come and go, and who watches meanwhile. */
+/** Multiplex channels at the real server: their files, sources that come and go, and their viewers meanwhile. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -43,7 +43,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** Publishes `name`, small when it is `low`; resolves when a second of it has been sent. */
+/** Publishes `name`, in a small size for `low`; resolves when a second has been sent. */
 async function encode(name: string, size: object = name === 'low' ? SMALL : {}): Promise<void> {
   const encoder = publish({ url: server.rtmp(name), gop: 30, ...size });
   encoders.set(name, encoder);
@@ -95,7 +95,7 @@ test('a viewer over WebRTC keeps one rung when the encoder of the other is kille
   expect(waiting.pullingMessage).toBe('Multiplex Channel : #default#app/tv: Wait for stream low');
   const during = await page.decoded(seen.video.framesDecoded + 60);
   expect(during.connection).toBe('connected');
-  // Players of LL-HLS get an error at once, so that they look elsewhere.
+  // LL-HLS players get an error at once, so that they try elsewhere.
   await until('the gap', async () => (await fetchText(new URL(line, low).href)).includes('#EXT-X-GAP'), { deadlineMs: 40_000 });
 
   await encode('low', OTHER);

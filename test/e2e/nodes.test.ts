@@ -44,7 +44,7 @@ async function publishTo(origin: TestServer | undefined): Promise<FfmpegPublishe
   return encoder;
 }
 
-/** Plays the edge's present media, to the newest segment. */
+/** Plays the present media of the edge up to the newest segment. */
 async function plays(): Promise<boolean> {
   return (await probe(edge.http('live', 'llhls.m3u8'))).video?.codec_name === 'h264';
 }
@@ -55,7 +55,7 @@ test('viewers of an edge stay while a node is drained, while Redis is away, and 
   await until('the stream to be in Redis', async () => (await redis.value('app/live')) === address(0));
   await until('the edge to play', plays);
 
-  // Drained: no new viewers, not in the map, and streams that wait elsewhere take over there.
+  // Drained: the node takes no new viewers and leaves the map, and waiting streams take over at the other node.
   const drained = await first?.api.call('POST', '/v1/server:drain');
   expect(drained?.body).toMatchObject({ response: { draining: true, publishers: 1 } });
   await until('the entry to go', async () => (await redis.value('app/live')) === null);
@@ -65,7 +65,7 @@ test('viewers of an edge stay while a node is drained, while Redis is away, and 
   await until('the other node to be in Redis', async () => (await redis.value('app/live')) === address(1));
   expect(await plays()).toBe(true);
 
-  // Redis is away: running streams continue, lookups fail, and everything recovers with Redis.
+  // Redis fails: running streams continue, lookups fail, and everything recovers when it returns.
   await redis.stop();
   await until('the edge to notice', async () => (await health(edge))[1] === 'degraded');
   const unknown = await fetch(edge.http('other', 'llhls.m3u8'));

@@ -1,4 +1,4 @@
-/** An edge whose origin dies: viewers stay, the next origin continues, and the first is used again when it is back. */
+/** An edge whose origin dies: viewers stay, the next origin continues, and the first is used again when it returns. */
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { apiPath, type StreamInformation } from '../harness/api-client.ts';
 import { LlhlsReader } from '../harness/llhls-reader.ts';
@@ -9,7 +9,7 @@ import { startServer, type TestServer } from '../harness/server.ts';
 import { whepOffer } from '../harness/whep-offer.ts';
 
 const DEADLINE = { deadlineMs: 40_000 };
-/** The second origin has another frame size, which players must learn. */
+/** The second origin has another frame size, to which players must adapt. */
 const SECOND_SIZE = { width: 320, height: 180 };
 
 const origins: TestServer[] = [];

@@ -13,7 +13,7 @@ const STREAMS = `${apiPath.app('default', 'app')}/streams`;
 let redis: RedisServer;
 const origins: TestServer[] = [];
 let edge: TestServer;
-/** The edge's address of a stream that it pulls from an origin. */
+/** URL at the edge of a stream that it pulls itself. */
 let circle = '';
 let ports: readonly number[];
 const encoders: FfmpegPublisher[] = [];
@@ -53,7 +53,7 @@ test('a circle of origins is a fast 404 with a log line', async () => {
   await redis.ask('SET', 'app/circle', circle);
   const began = performance.now();
   expect((await fetch(edge.http('circle', 'llhls.m3u8'))).status).toBe(404);
-  // An origin that does not answer has four seconds.
+  // An origin that does not answer is given up after four seconds.
   expect(performance.now() - began).toBeLessThan(4000);
   await until('the log to say so', () => /cannot pull from .*: The stream would go in a circle/.test(edge.log));
   await until('the origin to say so', () => /cannot pull from .*: The stream would go in a circle/.test(origins[0]!.log));
@@ -79,7 +79,7 @@ test('an edge finds a stream at its origin, and at another one when that dies', 
   await until('the second origin to wait', () => second!.log.includes('ours waits'));
   await first!.kill();
   const sourceUrl = async () => (await edge.api.get<StreamInformation>(apiPath.stream('live'))).input.sourceUrl;
-  // It would go by itself after ten seconds.
+  // The entry would expire by itself after ten seconds.
   await redis.ask('PEXPIRE', 'app/live', '100');
   await until('the second origin to be in Redis', async () => (await redis.value('app/live')) === address(1));
   await until('the edge to go over to the second origin', async () => (await sourceUrl()) === address(1), { deadlineMs: 20_000 });

@@ -15,7 +15,7 @@ import { type RtspTestServer, startRtspServer } from '../harness/rtsp-server.ts'
 import { startServer, type TestServer } from '../harness/server.ts';
 
 const STREAMS = `${apiPath.app('default', 'app')}/streams`;
-/** Longer than a playlist takes to begin. */
+/** Longer than the start of a playlist takes. */
 const UNUSED_MS = 8000;
 
 let server: TestServer;
@@ -67,7 +67,7 @@ test('a stream that no origin has is missing', async () => {
   for (const stream of ['door2', 'film-nothing.ts', 'film-..%2Fsecret']) {
     expect((await fetch(server.http(stream, 'llhls.m3u8'))).status, stream).toBe(404);
   }
-  // A player of an ended stream does not bring it back.
+  // A request of a player whose stream has ended does not pull it again.
   expect((await fetch(server.http('film-one.ts', 'chunklist.m3u8?session=1'))).status).toBe(404);
   expect(await streams()).toEqual(['door']);
 });
@@ -85,7 +85,7 @@ test('players over WebRTC and SRT play a stream pulled from an origin', async ()
   await server.api.call('DELETE', apiPath.stream('film-one.ts'));
 
   const whep = await fetch(`http://127.0.0.1:${server.ports.http}/app/film-one.ts?direction=whep`, { method: 'POST', body: 'no offer' });
-  // The stream was found: the offer is invalid.
+  // The stream was found; only the offer is invalid.
   expect(whep.status).toBe(400);
   await server.api.call('DELETE', apiPath.stream('film-one.ts'));
 

@@ -66,20 +66,20 @@ function url(server: TestServer, file: string): string {
   return server.http('live', file, APP, HOST);
 }
 
-/** Text of the media playlist of the outbound video track `id`. */
+/** The media playlist of the outbound video track `id`. */
 async function chunklist(server: TestServer, id: number): Promise<string> {
   const master = await (await fetch(url(server, 'abr.m3u8'))).text();
   const uri = master.match(new RegExp(`\\S+chunklist_${id}_video\\S+`))?.[0] ?? '';
   return await (await fetch(new URL(uri, url(server, 'abr.m3u8')))).text();
 }
 
-/** Number of the last segment that has media: one that is missed is listed as a gap. */
+/** Number of the last segment with media; a missing segment is listed as a gap. */
 function lastSegment(playlist: string): number {
   const listed = Array.from(playlist.matchAll(/(#EXT-X-GAP\n)?#EXTINF:.*\nseg_\d+_(\d+)_/g));
   return Math.max(...listed.flatMap(([, gap, number]) => (gap === undefined ? [Number(number)] : [])));
 }
 
-/** When each segment with media begins, ms, by number. */
+/** Beginnings of the segments with media, ms, by number. */
 function beginnings(playlist: string): Map<number, number> {
   const listed = playlist.matchAll(/#EXT-X-PROGRAM-DATE-TIME:(\S+)\n(?:#EXT-X-PART:.*\n)*#EXTINF:.*\nseg_\d+_(\d+)_/g);
   return new Map(Array.from(listed, ([, date = '', number]) => [Number(number), Date.parse(date)]));
@@ -127,18 +127,18 @@ test('a killed transcoder costs neither the ingest nor the viewers', async () =>
   expect(pids.length).toBeGreaterThan(0);
   for (const pid of pids) process.kill(pid, 'SIGKILL');
   await encoder.sent(150);
-  // The new process has to work off the waiting packets.
+  // The new process first works off the waiting packets.
   await until('the encoded rendition goes on beside the other', async () => {
     const [low, source] = [lastSegment(await chunklist(server, 1)), lastSegment(await chunklist(server, 0))];
     return low >= before + 4 && Math.abs(low - source) <= 2;
   });
   const [source, low] = [await chunklist(server, 0), await chunklist(server, 1)];
   expect(source).not.toContain('#EXT-X-GAP');
-  // How soon that is depends on the machine. What the new process makes does not: it goes on in the numbers and times of the old one.
+  // The time of the recovery depends on the machine; but the new process must continue the numbers and times of the old one.
   const [begins, made] = [beginnings(source), beginnings(low)];
   const later = [...made].filter(([number]) => number > before && begins.has(number));
   expect(later.length).toBeGreaterThan(1);
-  // Half a frame of the slower rendition, and a date is whole ms.
+  // Half a frame of the slower rendition, and the rounding of a date.
   for (const [number, begin] of later) expect(Math.abs(begin - (begins.get(number) ?? 0)), `segment ${number}`).toBeLessThan(500 / 15 + 1);
   expect(encoder.child.exit).toBeNull();
 });

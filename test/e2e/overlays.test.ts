@@ -30,7 +30,7 @@ afterAll(async () => {
   rmSync(media, { recursive: true, force: true });
 });
 
-/** A frame of a rendition as a player sees it; null while there is none. */
+/** A frame of a rendition as a player decodes it; null while there is none. */
 function frameOf(stream: string, file: string): ((x: number, y: number) => string) | null {
   const url = server.http(stream, `${file}.m3u8`, 'laid', 'localhost');
   const decode = ['-v', 'error', '-i', url, '-frames:v', '1', '-f', 'rawvideo', '-pix_fmt', 'rgb24', '-'];
@@ -79,7 +79,7 @@ test('lies in the corner of the encode that the map names, in no other encode, a
     return await until(`a frame of ${name}`, () => frameOf(name, 'logo'), { deadlineMs: 45_000 });
   };
   const first = await play('film1');
-  // 64 × 32 pixels, 10 from the upper right.
+  // The image is 64 × 32 pixels, 10 from the upper right.
   expect([first(248, 12), first(308, 40), first(240, 20), first(314, 20), first(280, 46), first(280, 5), first(20, 20)]).toEqual([
     ...['red', 'red'],
     ...['grey', 'grey', 'grey', 'grey', 'grey'],

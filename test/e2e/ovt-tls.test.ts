@@ -1,4 +1,4 @@
-/** Nodes that relay streams over TLS alone. */
+/** Nodes that relay streams over TLS only. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

@@ -98,7 +98,7 @@ test('viewers of an edge get the breaks and tags that the origin is sent', async
   );
   for (const list of [llhls, hls]) {
     const lines = marked(list ?? '').filter(({ line }) => !line.includes('CONT'));
-    // The origin ends the break, and the edge does not end it again.
+    // The origin ends the break, and the edge must not end it again.
     expect(lines.map(({ line }) => line)).toEqual(['#EXT-X-CUE-OUT:DURATION=2.000', '#EXT-X-CUE-IN']);
   }
   const uris = (hls ?? '').split('\n').filter((line) => line.endsWith('.ts'));
@@ -133,7 +133,7 @@ test('unreachable, silent and babbling hosts and missing streams are 502 within 
     urls.push(ovt('live', (host.address() as net.AddressInfo).port));
   }
   for (const url of urls) {
-    // The client itself gives up after the limit of ten seconds.
+    // The client itself would give up only after ten seconds.
     expect((await pull('none', [url])).status, url).toBe(502);
   }
   expect((await pull('none', [ovt('live'), 'rtsp://127.0.0.1/x'])).status).toBe(400);

@@ -1,4 +1,4 @@
-/** The process itself: logs without a reader, signals, a second server, taken ports. */
+/** The server as a process: logs without a reader, signals, a second server, occupied ports. */
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, constants, mkdtempSync, openSync, readFileSync, readSync, rmSync, writeFileSync, writeSync } from 'node:fs';
@@ -56,7 +56,7 @@ test('a log whose reader has stopped blocks neither the server nor its stop, and
   expect(writeSync(reader, Buffer.alloc(PIPE_BYTES, ' '))).toBe(PIPE_BYTES);
   const server = await startServer({ stderr: opened(fifo, constants.O_WRONLY) });
   onTestFinished(isClosed(server));
-  // Each is a line of 600 characters and more, and a megabyte of them is held.
+  // Each makes a log line of more than 600 characters; the server holds a megabyte of lines.
   const target = `/v2/internals/log?x=${'x'.repeat(600)}`;
   for (let round = 0; round < 200; round += 1) {
     const answers = await Promise.all(Array.from({ length: 10 }, () => server.api.call('PATCH', target, { level: 'info' })));
@@ -84,7 +84,7 @@ test('many short-lived viewers log a hundred lines a minute and the number of om
   await encoder.sent(60);
   await until('a playlist', async () => (await fetch(server.http('live', 'llhls.m3u8'))).status === 200);
   for (let round = 0; round < 3 * MAX_LINES_PER_MINUTE; round += 1) await (await fetch(server.http('live', 'llhls.m3u8'))).text();
-  // Sessions reach the log in batches: a stop may come between two.
+  // Sessions are logged in batches, so the stop may come between two.
   await until(
     'more sessions than lines are counted',
     async () => (await server.api.get<Statistics>(apiPath.stats('live'))).totalConnections > 2 * MAX_LINES_PER_MINUTE,
@@ -114,10 +114,10 @@ async function settings(): Promise<{ server: TestServer; root: string; args: str
   return { server, root, args: ['--log-format', 'json', '--config', server.config, '--state', server.state] };
 }
 
-/** What was compiled need not be written at the end. */
+/** Compiled code need not be written at the end. */
 const QUICK = { cwd: ROOT, env: { ...process.env, ...COMPILED } };
 
-/** Records three files, `end`s the server while it does, and looks at them. */
+/** Records three files, calls `end` during the recordings, and checks them. */
 async function stopsWhole(server: TestServer, root: string, child: Child, end: () => void): Promise<void> {
   await child.printed(/is ready/, 30_000);
   const before = media(root).length;
@@ -147,7 +147,7 @@ test('SIGTERM to the whole group of npm start finishes three recordings and exit
 
 test('Control-C on the terminal of npm start finishes three recordings and exits with 0', async () => {
   const { server, root, args } = await settings();
-  // Types Control-C when it is asked to.
+  // Types Control-C on request.
   const terminal = `import os, pty, signal, sys
 pid, master = pty.fork()
 if pid == 0: os.execvp(sys.argv[1], sys.argv[1:])
@@ -182,7 +182,7 @@ test('a second server on the state folder of a running server is refused, and ch
   expect(unfinished(root)).toHaveLength(1);
   await first.kill();
   await encoder.stop();
-  // The killed process holds nothing.
+  // The killed process has released everything.
   await first.restart();
   await finished(root, ['kept.mp4']);
 });

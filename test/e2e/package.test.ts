@@ -1,4 +1,4 @@
-/** The package as it is published: compiled, and run without the sources beside it. */
+/** The package as published: compiled, and run without the sources. */
 import { spawnSync } from 'node:child_process';
 import {
   cpSync,
@@ -27,17 +27,17 @@ const TSC = path.join(ROOT, 'node_modules/typescript/bin/tsc');
 /** The text after `from` and `import(`. */
 const IMPORTED = /\b(?:from |import\()'([^'\n]+)'/g;
 
-/** A folder with `node_modules/millrace` in it. */
+/** A folder with an installed `node_modules/millrace`. */
 let project: string;
 let main: string;
 
-/** The folders of packages that an installation without development dependencies has. */
+/** Folders of the packages in an installation without development dependencies. */
 function installedWith(packages: Record<string, unknown>): string[] {
   const isTop = (name: string) => /^node_modules\/(@[^/]+\/)?[^/]+$/.test(name) && existsSync(path.join(ROOT, name));
   return Object.entries(packages).flatMap(([name, entry]) => (isTop(name) && !('dev' in (entry as object)) ? [name] : []));
 }
 
-/** Runs a program to its end and returns what it printed; it must exit with 0. */
+/** Runs a program to its end and returns its output; the exit code must be 0. */
 function node(...args: string[]): string {
   const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd: project, encoding: 'utf8', timeout: 60_000 });
   expect(status, `${stdout}${stderr}`).toBe(0);
@@ -54,7 +54,7 @@ beforeAll(() => {
   node(path.join(ROOT, 'scripts/keep-revision.ts'), path.join(folder, 'dist'));
   for (const name of ['package.json', 'conf']) cpSync(path.join(ROOT, name), path.join(folder, name), { recursive: true });
   mkdirSync(path.join(folder, 'node_modules'));
-  // Nothing that only the project has: declarations must not need it either.
+  // Development packages of the project are missing, because declarations must not need them.
   for (const name of installedWith(json('package-lock.json')['packages'] ?? {})) {
     mkdirSync(path.dirname(path.join(folder, name)), { recursive: true });
     symlinkSync(path.join(ROOT, name), path.join(folder, name));
@@ -81,7 +81,7 @@ test('an installation runs no script of node-av, which would download a program'
   // npm runs scripts of packages marked in the lock file.
   expect(packages['node_modules/node-av']).not.toHaveProperty('hasInstallScript');
   expect(packages['node_modules/node']).toHaveProperty('hasInstallScript', true);
-  // An installed package has no lock file of ours: it contains node-av, and requires the addons itself.
+  // An installed package has no lock file of ours, so it contains node-av and requires the addons itself.
   expect(bundleDependencies).toEqual(['node-av']);
   const engine = json('node_modules/node-av/package.json');
   expect(dependencies['node-av']).toBe(engine['version']);
@@ -98,7 +98,7 @@ test('the copy of node-av in the package has no scripts, and the installed node-
   const before = readFileSync(path.join(ROOT, 'node_modules/node-av/package.json'), 'utf8');
   writeFileSync(manifest, before);
   const script = path.join(folder, 'scripts/bundled-engine.mjs');
-  // A pack that was cut short is no trouble.
+  // Repeated after an aborted `npm pack`, which must do no harm.
   node(script);
   node(script);
   const packed = JSON.parse(readFileSync(manifest, 'utf8')) as object;
@@ -111,7 +111,7 @@ test('the copy of node-av in the package has no scripts, and the installed node-
 test('its own Node.js is a production dependency, and an older Node.js is refused with a sentence', () => {
   expect(json('package.json')['dependencies']).toHaveProperty('node');
   for (const file of ['scripts/start.mjs', 'src/main.ts']) {
-    // What is imported by name is linked before the first line runs.
+    // Static imports are linked before the first line runs.
     const imported = readFileSync(path.join(ROOT, file), 'utf8').match(/^import .*/gm);
     expect(imported, file).toEqual([expect.stringContaining('/node-version.js')]);
     const program = `Object.defineProperty(process, 'versions', { value: { node: '20.1.0' } });
@@ -123,7 +123,7 @@ test('its own Node.js is a production dependency, and an older Node.js is refuse
 });
 
 test('needs the packages that it depends on, and no others', () => {
-  // Node.js is the runtime, which nothing imports.
+  // Node.js is the runtime, which no code imports.
   const { node: _runtime, ...libraries } = json('package.json')['dependencies'] ?? {};
   const dist = path.join(project, 'node_modules/millrace/dist');
   const files = readdirSync(dist, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.js'));
@@ -131,7 +131,7 @@ test('needs the packages that it depends on, and no others', () => {
   for (const [, imported = ''] of code.matchAll(IMPORTED)) {
     if (!/^(\.|node:)/.test(imported)) expect(libraries).toHaveProperty([/^(@[^/]+\/)?[^/]+/.exec(imported)?.[0] ?? '']);
   }
-  // Some are loaded by `createRequire`, by a name of their own.
+  // Some libraries are loaded by `createRequire`, through another name.
   const unused = Object.keys(libraries).filter((name) => !new RegExp(`'${name}['/]`).test(code));
   expect(unused).toEqual([]);
 });
@@ -206,7 +206,7 @@ test('a program that uses it as a library type-checks', () => {
   node(TSC, '--ignoreConfig', '--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2024', '--types', 'node', program);
 });
 
-/** The globals of a browser, and those of Node.js. */
+/** Globals of a browser, and of Node.js. */
 const PLACES = [
   ['a browser', ['--lib', 'es2024,dom', '--module', 'es2022', '--moduleResolution', 'bundler']],
   ['Node.js', ['--lib', 'es2024', '--types', 'node', '--module', 'nodenext']],

@@ -1,5 +1,5 @@
 /**
- * Separate hosts between which packets are dropped: shared work is done once, viewers of an edge stay, and everything recovers afterwards.
+ * Separate hosts that lose packets between them: shared work is done once, viewers of an edge stay, and everything recovers afterwards.
  */
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { DoubleWork } from '../harness/double-work.ts';
@@ -51,7 +51,7 @@ describe.skipIf(reason !== null)('nodes whose packets are dropped', () => {
     await all.registered(other);
     for (const [work, ms] of await looks.stop()) expect(ms, work).toBeLessThan(LEASE_MS);
 
-    // An edge cut off from its origin keeps the stream, and gets the rest of it from the same origin afterwards.
+    // An edge that is cut off from its origin keeps the stream, and continues it from the same origin afterwards.
     const said = edge.server.log.length;
     network.cut(edge.host, other.host);
     await until('the edge to notice', () => /"level":"warn".*"stream":"film"/.test(edge.server.log.slice(said)), DEADLINE);
@@ -59,10 +59,10 @@ describe.skipIf(reason !== null)('nodes whose packets are dropped', () => {
     network.heal(edge.host, other.host);
     await reloaded(8);
     await all.comesFrom(other);
-    // A viewer that waited for a missing part was asked to retry; segments continue without a contradiction.
+    // A viewer of a missing part is told to retry; segments continue consistently.
     expect(reader.faults.filter((fault) => !fault.includes('answered 503'))).toEqual([]);
 
-    // An edge without Redis serves its present streams, and reports what it cannot know.
+    // An edge without Redis serves its present streams, and reports unknown streams as unknown.
     const faults = reader.faults.length;
     network.cut(edge.host, 'redis');
     await until('the edge to say so', async () => (await all.health(edge)) === 'degraded', DEADLINE);

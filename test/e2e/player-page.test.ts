@@ -1,4 +1,4 @@
-/** A browser that opens a media port gets a plain player, or words if there is nothing to play. */
+/** A browser that opens a media port gets a simple player, or a text if there is nothing to play. */
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { ConsoleBrowser, type ConsolePage } from '../harness/console-browser.ts';
 import { ADDED_HEIGHT } from '../harness/oven-player.ts';
@@ -158,7 +158,7 @@ test('a protocol chosen while its player is still loading plays', async () => {
     await route.continue();
   });
   await page.goto(address('/app/live'));
-  // The page has begun with WebRTC by itself: there are two attempts now, of which the first is to leave the second alone.
+  // The page has started WebRTC itself, so this is a second attempt, which the first must not disturb.
   await page.getByRole('button', { name: 'WebRTC' }).click();
   load();
   await until('frames over WebRTC', async () => (((await page.evaluate(FRAMES)) as number) > 5 ? true : null), DEADLINE);

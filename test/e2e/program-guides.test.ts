@@ -1,4 +1,4 @@
-/** The commands of docs/guide/encoders.md and players.md, with the shipped configuration: they publish, and they play. */
+/** The commands of docs/guide/encoders.md and players.md, with the shipped configuration: they publish and play. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -15,21 +15,21 @@ import { type ShippedServer, startShippedServer } from '../harness/shipped-serve
 const WAIT = { deadlineMs: 60_000, everyMs: 200 };
 const STREAMS = '/v1/vhosts/default/apps/app/streams';
 const FRAMES = 30;
-/** Programs that the machine of the tests does not have, or that would overload it. */
+/** Replacements for devices that the test machine lacks, and for options that would overload it. */
 const STAND_INS: readonly (readonly [string | RegExp, string])[] = [
   ['-f v4l2 -framerate 30 -video_size 1280x720 -i /dev/video0', '-re -f lavfi -i testsrc2=size=320x180:rate=30'],
   ['-f alsa -i default', '-f lavfi -i sine=frequency=440'],
   ['width=1280,height=720', 'width=320,height=180'],
 ];
-/** Without a screen. */
+/** ffplay without a screen or a sound card. */
 const FFPLAY = 'SDL_VIDEODRIVER=dummy SDL_AUDIODRIVER=dummy ffplay';
-/** VLC counts frames, and does not run as root, because it refuses to. */
+/** VLC counts frames; it refuses to run as root. */
 const VLC = `${process.getuid?.() === 0 ? 'setpriv --reuid=65534 --regid=65534 --clear-groups env HOME=/tmp ' : ''}vlc -I oldrc --rc-fake-tty --vout dummy --aout dummy`;
 /** Players' output that proves video and audio. */
 const PLAYING: Readonly<Record<string, readonly RegExp[]>> = {
-  // So far apart.
+  // The distance of audio and video in its status line.
   ffplay: [/\d A-V: *-?\d/, /h264/, /aac/],
-  // Not every element prints its caps, but that audio has been decoded is always printed by one.
+  // Not every element prints its caps, but one always prints that audio was decoded.
   'gst-launch-1.0': [/rendered: [3-9]\d, dropped/, /caps = audio\/x-raw/],
   vlc: [/frames displayed *: *([3-9]\d|\d{3})/, /buffers played *: *([3-9]\d|\d{3})/],
 };
@@ -39,7 +39,7 @@ function blocks(guide: string, language: string): string[] {
   return [...text.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\``, 'gms'))].map(([, block = '']) => block);
 }
 
-/** For the server under test, and a stream of its own. */
+/** Adapts a command for the server under test, with its own stream. */
 function adapted(text: string, { ports }: ShippedServer, stream: string): string {
   const port = { 1935: ports.RTMP_PROV, 3333: ports.WEBRTC_SIGNALLING, 9998: ports.SRT_PUB, 9999: ports.SRT_PROV };
   return Object.entries(port)
@@ -53,7 +53,7 @@ function temporaryFolder(): string {
   return folder;
 }
 
-/** A command line of the guide. */
+/** Runs a command of the guide. */
 function typed(command: string, cwd: string): Child {
   const child = new Child('bash', ['-c', `exec ${command}`], { cwd, ownGroup: true });
   onTestFinished(async () => {
@@ -98,7 +98,8 @@ test('every command of encoders.md publishes H.264 and AAC', { timeout: 120_000 
   await Promise.all(
     commands.map(async (command, n) => {
       const line = STAND_INS.reduce((done, [what, by]) => done.replaceAll(what, by), command);
-      // Programs give up a connection after three seconds, which a loaded machine may need: a user would type the line again.
+      // Programs give up a connection after three seconds, which is too short on a loaded machine: the command is repeated, as a user would
+      // do.
       let child = typed(adapted(line, server, `s${n}`), folder);
       let told = '';
       const look = async (): Promise<readonly string[] | null> => {
@@ -140,7 +141,7 @@ test('every command and page of players.md plays picture and sound', { timeout: 
       await until(`picture and sound of ${command}`, () => shown.every((each) => each.test(child.output)), WAIT).catch((error: unknown) => {
         throw new Error(child.output.slice(-2000), { cause: error });
       });
-      // It leaves the machine to the others.
+      // Frees the machine for the other tests.
       child.signalGroup('SIGKILL');
       return;
     }

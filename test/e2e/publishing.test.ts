@@ -1,4 +1,4 @@
-/** Several encoders, conflicting names, and encoders that return. */
+/** Several encoders, name conflicts, and encoders that return. */
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { requireProgram } from '../../scripts/ensure-tools.ts';
 import { apiPath, type StreamInformation } from '../harness/api-client.ts';

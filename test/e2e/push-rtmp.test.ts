@@ -20,7 +20,7 @@ import { type PushTask, pushes, startPush, stopPush } from '../harness/push.ts';
 import { startRtmpNginx } from '../harness/rtmp-nginx.ts';
 import { ROOT, startServer, type TestServer } from '../harness/server.ts';
 
-/** For localhost, vouched for by itself. */
+/** A self-signed certificate for localhost. */
 const CERTIFICATE = path.join(ROOT, 'test/fixtures/tls');
 
 let server: TestServer;
@@ -44,7 +44,7 @@ function encode(stream: string, options: Partial<PublishOptions> = {}): FfmpegPu
   return encoder;
 }
 
-/** An RTMP server of ffmpeg's that accepts one publisher and records it. */
+/** ffmpeg as an RTMP server that accepts one publisher and records it. */
 function listen(port: number, file: string): Child {
   const input = ['-f', 'flv', '-listen', '1', '-i', `rtmp://127.0.0.1:${port}/live/key`];
   const child = new Child(requireProgram('ffmpeg'), ['-v', 'warning', '-nostdin', ...input, '-c', 'copy', '-y', file], {
@@ -73,7 +73,7 @@ test('every frame of a stream that starts later reaches the receiver', async () 
   await encoder.sent(150);
   await encoder.stop();
   await receiver.ended(15_000);
-  // The end of a connection is an input error to ffmpeg, and nothing else may be.
+  // ffmpeg reports the end of a connection as an input error; no other complaint is allowed.
   expect(receiver.output.replace(/^rtmp:.*Input\/output error$/m, '').trim()).toBe('');
   expect(await countFrames(file)).toBe(encoder.progress?.frames);
   const probed = await probe(file);
@@ -81,7 +81,7 @@ test('every frame of a stream that starts later reaches the receiver', async () 
     video: { codec_name: 'h264', width: 320 },
     audio: { codec_name: 'aac', sample_rate: '48000' },
   });
-  // The encoder begins both at once; the first audio may be cut by one frame.
+  // The encoder begins both at once; the first audio may be up to a frame short.
   expect(Math.abs(Number(probed.video?.start_time) - Number(probed.audio?.start_time))).toBeLessThan(0.025);
   const [task] = await pushes(server.api);
   expect(task).toMatchObject({ state: 'ready', sequence: 1 });

@@ -1,4 +1,4 @@
-/** Streams sent on as MPEG-TS over UDP and TCP, and over SRT. */
+/** Streams pushed as MPEG-TS over UDP and TCP, and over SRT. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -55,7 +55,7 @@ async function pushing(id: string): Promise<PushTask> {
   );
 }
 
-/** Publishes some seconds of `stream`; returns the frames that were sent. */
+/** Publishes some seconds of `stream`; returns the number of sent frames. */
 async function perform(stream: string, push: string): Promise<number> {
   const encoder = encode(stream);
   await pushing(push);

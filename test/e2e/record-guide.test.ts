@@ -33,7 +33,7 @@ async function start() {
 test('every command is answered with 200, and the files are at the documented places', { timeout: 60_000 }, async () => {
   const { api, token, client, state } = await start();
   const credentials = Buffer.from(token).toString('base64');
-  // A player is given the path of an answer; recorded-playback.test.ts plays them.
+  // ffplay gets a path from an answer, which recorded-playback.test.ts plays.
   const commands = blocks('sh').filter((command) => !command.startsWith('ffplay'));
   expect(commands).toHaveLength(3);
   for (const command of commands) {
@@ -45,7 +45,7 @@ test('every command is answered with 200, and the files are at the documented pl
   }
   expect(existsSync(path.join(state, 'hls-dumps/d1/info.xml'))).toBe(true);
 
-  // The path of the map file, and the ways to write one, through the API.
+  // The file paths of the map file and of the API.
   const mapped = /<FilePath>(.*?)<\/FilePath>/.exec(blocks('xml').join())?.[1] ?? '';
   for (const [index, filePath] of [mapped, 'a/x.mp4', '/b/x.mp4'].entries()) {
     const { status, body } = await client.call('POST', `${APP}:startRecord`, { id: `p${index}`, stream: { name: 'live' }, filePath });

@@ -1,6 +1,4 @@
-/**
- * Recordings watched over HTTP: files with ranges and as HLS, by ffprobe and by hand; access, and files that are never served or removed.
- */
+/** Recordings over HTTP: files with ranges and as HLS, by ffprobe and by hand; access, and files that are never served or removed. */
 import { execFile } from 'node:child_process';
 import {
   existsSync,
@@ -103,7 +101,7 @@ beforeAll(async () => {
     const names = readdirSync(path.join(folder, 'root')).filter((name) => /\.(mp4|ts)$/.test(name));
     const { recordings } = await list();
     const recorded = names.filter((name) => name.startsWith('tmp_'));
-    // One is still being recorded. Until a keyframe has begun it, another may be the last unfinished one.
+    // One file is still being recorded. Before its first keyframe, the last unfinished file may be another.
     return (
       names.length > 5 &&
       recordings.length === names.length - 1 &&
@@ -200,7 +198,7 @@ test('the files of a span play one after another', { timeout: 60_000 }, async ()
 test.each(['movie', 'transport', 'split'])('%s plays in hls.js', { timeout: 60_000 }, async (task) => {
   const playlist = task === 'split' ? (await list('?stream=second')).playlist : (await one(task)).playlist;
   const player = await browser.play(`${server.api.base}${playlist}`, 1);
-  // Over the joints of pieces and of files.
+  // Across the boundaries of pieces and files.
   const { errors, restarts } = await player.played(9, 40_000);
   expect({ errors, restarts }).toEqual({ errors: [], restarts: 0 });
   await player.page.close();
@@ -293,7 +291,7 @@ test('a running recording is not listed; after a kill finished and interrupted r
   const { recordings } = await list();
   expect(before.every((id) => recordings.some((recording) => recording.id === id))).toBe(true);
   expect((await framesOf((await one('running')).playlist)).video).toBeGreaterThan(FPS);
-  // Tokens of another run are not good.
+  // Tokens of an earlier run are invalid.
   expect((await get(file)).status).toBe(403);
   expect((await get((await one('movie')).file)).status).toBe(200);
 });
@@ -361,7 +359,7 @@ test('only recordings beyond MaxBytes are removed', { timeout: 60_000 }, async (
   await until('the rest is small enough', isSmall, { deadlineMs: 20_000 });
   const kept = (await list()).recordings.map(({ id }) => id);
   expect(kept.length).toBeLessThan(before.length);
-  // The oldest have gone.
+  // The oldest files have been removed.
   expect(before.slice(-kept.length).map(({ id }) => id)).toEqual(kept);
   expect(['holiday.mp4', 'transport.ts'].map((name) => existsSync(path.join(root, name)))).toEqual([true, true]);
   expect(server.log).toContain('recording removed: all recordings together exceed MaxBytes');

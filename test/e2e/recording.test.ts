@@ -1,4 +1,4 @@
-/** Recordings made through the API contain the sent media, however they end. */
+/** Recordings made through the API contain the sent media, whatever ends them. */
 import { createWriteStream, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -29,11 +29,11 @@ import { readFlv } from '../support/flv.ts';
 
 const SECONDS = 8;
 const FRAMES = SECONDS * 30;
-/** The most a recording may shift audio against frame, seconds. */
+/** Largest shift between audio and video in a recording, seconds. */
 const MAX_SHIFT = 0.02;
-/** Left on the small disk: a few seconds of two recordings. */
+/** Free space on the small disk: a few seconds of two recordings. */
 const ROOM_BYTES = 300 * 1024;
-/** Half a second of `encodeSource`, tables and all. */
+/** Half a second of `encodeSource`, including tables. */
 const MAX_FRAGMENT_BYTES = 64 * 1024;
 const APP = apiPath.app('default', 'app');
 
@@ -52,7 +52,7 @@ async function streamEnds(server: TestServer, encoder: Child): Promise<void> {
   await until('the stream is gone', async () => (await server.api.get<string[]>(`${APP}/streams`)).length === 0);
 }
 
-/** How far the packets of `recorded` are moved against the same packets of the source, seconds; missing ones are told by index. */
+/** Shift of the packets in `recorded` relative to the source, seconds, and the indices of missing packets. */
 function shifts(recorded: readonly FilePacket[], original: readonly FilePacket[]): { least: number; most: number; missing: number[] } {
   const times = new Map(recorded.map(({ hash, time }) => [hash, time]));
   const moved: number[] = [];
@@ -123,7 +123,7 @@ test('kill -9 costs at most the last fragment of the received media, in each of 
   await record(server, 'parts', '/parts_${Sequence}.mp4', { interval: 1000 });
   const tags = readFlv(sourceFile);
   for (let round = 1; round <= 3; round += 1) {
-    // An encoder that wants no acknowledgements, as most, lets its socket rest.
+    // Most encoders want no acknowledgements, and their sockets rest.
     const rests = round === 2;
     const most = rests ? MAX_LOST_AT_REST : MAX_LOST;
     for (const { id, files, received, lost, log } of await killOnce({
@@ -154,7 +154,7 @@ test('a full disk with recordings and state fails its recordings with a reason, 
     return;
   }
   const root = path.join(state, 'recordings');
-  // Where the shipped configuration has them: in the state folder.
+  // In the state folder, as in the shipped configuration.
   const server = await startServer({ state, recordRoot: 'recordings' });
   onTestFinished(() => server.close());
   for (const extension of ['mp4', 'ts']) await record(server, `full-${extension}`, `/full.${extension}`);
@@ -168,18 +168,18 @@ test('a full disk with recordings and state fails its recordings with a reason, 
     });
     expect(failed.reason).toContain('ENOSPC');
   }
-  // There was no room for one more half second.
+  // The disk has no room for another half second.
   expect(freeBytes(state)).toBeLessThan(MAX_FRAGMENT_BYTES);
   const atFailure = (await task(server, 'other'))?.recordTime ?? 0;
   await until('the other goes on', async () => ((await task(server, 'other'))?.recordTime ?? 0) > atFailure + 1000);
-  // Less than a fragment may be room enough for a document.
+  // The remaining space, less than a fragment, may be enough for a document, so it is filled.
   writeFileSync(path.join(state, 'rest-filler'), Buffer.alloc(freeBytes(state)));
   const refused = await server.api.call('POST', `${APP}:startRecord`, { id: 'more', stream: { name: 'live' }, filePath: '/more.ts' });
   expect(refused).toMatchObject({
     status: 500,
     body: { message: '[HTTP] Failed to save the recording task: [more]: no space is left on the disk (500)' },
   });
-  // The file plays as it is, under any name: every frame from the first to one of the last half second.
+  // The unfinished file plays under any name: every frame from the first up to the last half second.
   await until('the files are closed', () => media(root).length + unfinished(root).length === 3);
   const written = [...media(root), ...unfinished(root)].filter((name) => !name.startsWith('other/'));
   expect(written).toHaveLength(2);
@@ -190,7 +190,7 @@ test('a full disk with recordings and state fails its recordings with a reason, 
   }
   await server.kill();
   await encoder.gone;
-  // A server starts without any room, and finishes by itself once there is some.
+  // A server starts without free space, and finishes the files when there is some.
   writeFileSync(path.join(state, 'more-filler'), Buffer.alloc(freeBytes(state)));
   await server.restart();
   expect((await tasks(server)).map(({ state: now }) => now)).toEqual(['ready', 'ready', 'ready']);
@@ -201,7 +201,7 @@ test('a full disk with recordings and state fails its recordings with a reason, 
   const hashes = source.video.map(({ hash }) => hash);
   const whole = packetsOf(path.join(root, 'full.mp4')).video.map(({ hash }) => hash);
   expect(hashes.filter((hash) => whole.includes(hash))).toHaveLength(whole.length);
-  // Only frames that are decoded after the last one are missing.
+  // Only frames after the last one, in decoding order, may be missing.
   expect(hashes.slice(0, whole.length - 1).filter((hash) => !whole.includes(hash))).toEqual([]);
   expect(whole.length).toBeGreaterThan(30);
   for (const name of ['full.mp4', 'other/other.mp4']) {
@@ -230,7 +230,7 @@ test('a full disk with recordings and state fails its recordings with a reason, 
   await again.stop();
 });
 
-/** Writes the data of a TCP push into `file`; returns the port. */
+/** Writes the data of a TCP push to `file`; returns the port. */
 async function receive(file: string): Promise<number> {
   const receiver = createServer((socket) => socket.pipe(createWriteStream(file)));
   await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve));
@@ -265,7 +265,7 @@ test('ten recordings, five pushes and two dumps of one stream do not disturb eac
     expect(Math.abs((audio.at(-1)?.time ?? 0) - (source.audio.at(-1)?.time ?? 0) - moved), file).toBeLessThan(MAX_SHIFT);
   }
   for (const id of ['d1', 'd2']) expect(decodedFrames(path.join(root, id, 'llhls.m3u8')), id).toBe(FRAMES);
-  // Pushes tell how much they dropped whenever they end: nothing.
+  // A push logs the number of dropped packets at its end: it must be 0.
   expect(server.log.replaceAll('"dropped":0,', '')).not.toMatch(/dropped|too slow/);
 });
 

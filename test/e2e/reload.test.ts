@@ -31,7 +31,7 @@ function encoder(server: TestServer, app: string, stream = 'live'): FfmpegPublis
   return started;
 }
 
-/** Writes the file anew, as an editor does. */
+/** Replaces the file as an editor does. */
 function edit(server: TestServer, change: (xml: string) => string): void {
   const before = readFileSync(server.config, 'utf8');
   const after = change(before);
@@ -55,7 +55,7 @@ function applications(xml: string, ...names: readonly string[]): string {
   return xml.replace(APPS, names.map((name) => one.replace('<Name>app</Name>', `<Name>${name}</Name>`)).join('\n'));
 }
 
-/** Asks for the next segment of a media playlist before it is there, again and again, as players do. */
+/** Requests each segment of a media playlist before it exists, as players do. */
 class Follower {
   sequence = 0;
   readonly faults: string[] = [];
@@ -169,7 +169,7 @@ test('a changed port, like other settings that need a restart, is named and not 
   const sentence = `Server/Bind/Providers/RTMP/Port changed: ${server.ports.rtmp} → ${port} (needs a restart, the setting before holds until then)`;
   expect((await check(server)).stdout).toContain(sentence);
   expect(await hangUp(server)).toContain(sentence);
-  // Not forgotten by the reload that told it.
+  // A repeated reload reports it again.
   expect(await hangUp(server)).toContain(sentence);
   await encoder(server, 'app').sent(30);
   const moved = publish({ url: `rtmp://127.0.0.1:${port}/app/live` });
@@ -246,7 +246,7 @@ test('with --watch-config the file is read again when it is written', async () =
 test('a hang-up while the server starts is not lost', async () => {
   const server = await spawnServer();
   onTestFinished(() => server.close());
-  // By now it has read the file.
+  // The server has read the file by now.
   await server.child.printed(/API listening/, 30_000);
   edit(server, (xml) => applications(xml, 'app', 'news'));
   server.child.signal('SIGHUP');

@@ -95,7 +95,7 @@ test('G.711 is encoded to AAC; without an encode for it the frame plays alone', 
   const phone = () => server.api.get<StreamInformation>(apiPath.stream('phone', 'made', 'coded'));
   const sound = await until('the track', async () => (await phone()).input.tracks.find(({ audio }) => audio !== undefined)?.audio);
   expect(sound).toMatchObject({ codec: 'PCMU', samplerate: 8000, channel: 1 });
-  // A transcoder process starts first: on a loaded machine that alone takes seconds.
+  // The transcoder process alone takes seconds to start on a loaded machine.
   const coded = async () => (await phone()).outputs.some(({ tracks }) => tracks.some(({ audio }) => audio?.codec === 'AAC'));
   await until('the encoder', coded, { deadlineMs: PATIENCE_MS });
   const url = server.http('phone', 'llhls.m3u8', 'made', 'localhost');
@@ -133,7 +133,7 @@ test('a missing path, a closed port, a silent host and a host that drops packets
   });
   const hosts = [(silent.address() as net.AddressInfo).port, hole.port].map((port) => `rtsp://127.0.0.1:${port}/x`);
   const urls = [source.url('nothing'), 'rtsp://127.0.0.1:1/x', ...hosts, 'rtsp://name.invalid/x', 'http://h/x'];
-  // The client itself gives up after the limit of ten seconds.
+  // The client itself would give up only after ten seconds.
   const answers = await Promise.all(urls.map(async (url, index) => [url, (await pull(`none${index}`, [url])).status]));
   expect(answers).toEqual(urls.map((url) => [url, 502]));
   const streams = await server.api.get<string[]>(STREAMS);

@@ -40,7 +40,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** Pictures of the colour that the name says. */
+/** Encodes frames of the colour in the name. */
 function film(
   name: string,
   seconds: number,
@@ -66,14 +66,14 @@ async function channel(name: string): Promise<Channel> {
 }
 
 interface Moment {
-  /** In the item, ms. */
+  /** Position in the item, ms. */
   readonly position: number;
-  /** When the answer was there, wall clock, and how long it took, ms. */
+  /** Wall clock of the answer, and duration of the request, ms. */
   readonly at: number;
   readonly took: number;
 }
 
-/** Waits until this is on air. */
+/** Waits until `item` is on air. */
 async function onAir(name: string, item: string): Promise<Moment> {
   const look = async (): Promise<Moment | null> => {
     const asked = Date.now();
@@ -81,13 +81,13 @@ async function onAir(name: string, item: string): Promise<Moment> {
     const at = Date.now();
     return currentItem?.url === `file://${item}` ? { position: currentItem.currentPosition, at, took: at - asked } : null;
   };
-  // Twice round, as an item that is not there in time gives way.
+  // Two rounds, because an item that is late is skipped.
   return await until(`${item} to be on air`, look, { deadlineMs: 45_000 });
 }
 
 /**
- * What is seen of a channel in more than a round in which the server has converted a file in time. On a machine that is held up it may not, within the
- * seconds that it has for that, and says so: what is seen then is looked at again.
+ * Watches a channel for more than a round in which the server could convert its files in time. On a busy machine a conversion may exceed
+ * its limit of some seconds, which is logged; the channel is then watched again.
  */
 async function watchedInTime(url: string): ReturnType<typeof watchColours> {
   for (let looks = 0; ; looks += 1) {
@@ -107,7 +107,7 @@ function colours(pictures: Parameters<typeof shotsOf>[0]): string[] {
   return shotsOf(pictures).map(({ colour }) => colour);
 }
 
-/** A position may be late by what a busy machine takes to begin with an item, and by the length of a frame; the answer is as old as it took. */
+/** A position may be late by the start of an item on a busy machine, and by a frame. The answer is as old as the request took. */
 const LATE_MS = 1500;
 
 test.concurrent('a file in the folder is a channel that plays its items without a gap, even through changes of later items', async () => {
@@ -121,10 +121,10 @@ test.concurrent('a file in the folder is a channel that plays its items without 
     const at = Date.now();
     if (currentItem === undefined) return null;
     const position = (currentItem.url === 'file://green.mp4' ? 6000 : 0) + currentItem.currentPosition;
-    // Where it would be, had it played for an hour.
+    // The position after an hour of playing.
     const expected = (at - Date.parse(scheduled)) % 11_000;
     const ms = ((expected - position + 11_000) % 11_000) - (at - asked);
-    // A busy machine may not open the first one in time, and says so: the next round is right.
+    // On a busy machine the first item may not open in time, which is logged; then the next round counts.
     const missed = ms >= LATE_MS && /\.mp4 cannot be played, the next item is on instead: nothing of it came/.test(server.log);
     return missed ? null : { ms };
   });
@@ -188,7 +188,7 @@ test.concurrent('a live item is replaced when its encoder leaves, and resumed wh
   };
   const fallbackProgram = { items: [{ url: 'file://blue.mp4' }] };
   const programs = [{ scheduled: '2026-01-01T00:00:00Z', items: [{ url: 'stream://default/app/cam' }] }];
-  // An encoder on a busy machine is silent at times: it is away when its connection is.
+  // On a busy machine an encoder is silent at times, so it counts as absent only without a connection.
   const stream = { name: 'live', errorToleranceDurationMs: 20_000 };
   expect((await server.api.call('POST', CHANNELS, { stream, fallbackProgram, programs })).status).toBe(201);
   const watch = new ColourWatch(await playable('live'));
@@ -205,7 +205,7 @@ test.concurrent('a live item is replaced when its encoder leaves, and resumed wh
     encoder = publishing();
     await live('onair');
     await watch.sees(['blue', 'green', 'blue', 'green']);
-    // The encoder's stand-in is opened within a second; longer gaps are closed.
+    // The stand-in of the encoder opens within a second; longer gaps are filled by it.
     expect(longestGap(watch.pictures)).toBeLessThan(1.5);
   } finally {
     await encoder.kill();
@@ -213,14 +213,14 @@ test.concurrent('a live item is replaced when its encoder leaves, and resumed wh
 }, 60_000);
 
 test('a file that is neither MP4 nor MPEG-TS plays between two that are, at its time and for its length', async () => {
-  // It ends in the middle of a frame, so that the frames on both sides of the cut are closer together than others.
+  // The item ends within a frame, so the frames around the cut are closer together than others.
   const blue = 4983;
   const round = 6000 + blue + 5000;
   const scheduled = new Date(Date.now() - 225 * round).toISOString();
   const items = [{ url: 'file://red.mp4' }, { url: 'file://blue.mkv', duration: blue }, { url: 'file://green.mp4' }];
   const programs = [{ name: 'kinds', scheduled, repeat: true, items: items.map((item) => ({ ...item, fallbackOnErr: false })) }];
   expect((await server.api.call('POST', CHANNELS, { stream: { name: 'kinds' }, programs })).status).toBe(201);
-  // Opened for the first time while it is on air already, it gives way; from then on it is opened early enough.
+  // It first opens while it should already be on air, so it is skipped; later it opens early enough.
   await onAir('kinds', 'green.mp4');
   const { pictures, errors } = await watchedInTime(await playable('kinds'));
   expect(errors).toBe('');
@@ -231,7 +231,7 @@ test('a file that is neither MP4 nor MPEG-TS plays between two that are, at its 
   for (const { colour, from, to } of shots.slice(1, -1)) expect(to - from + 1 / 30).toBeCloseTo(seconds[colour] ?? 0, 1);
   expect(longestGap(pictures)).toBeLessThan(0.1);
   expect(shots.length).toBeGreaterThanOrEqual(4);
-  // Without its length the position would be wrong.
+  // The position is right only if the length is known.
   const { position, at, took } = await onAir('kinds', 'blue.mkv');
   expect((((at - Date.parse(scheduled)) % round) - 6000 - position + round) % round).toBeLessThan(LATE_MS + took);
   expect((await server.api.call('DELETE', `${CHANNELS}/kinds`)).status).toBe(200);

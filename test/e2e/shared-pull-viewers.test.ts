@@ -1,4 +1,4 @@
-/** Viewers at nodes that wait for a shared pull: when the node that pulls dies, they keep the stream, also where their node is the one that takes over. */
+/** Viewers at nodes that wait for a shared pull: when the pulling node dies, they keep the stream, even at the node that takes over. */
 import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -63,7 +63,7 @@ async function told({ server }: Node): Promise<StreamInformation | null> {
   return status === 200 ? (body as { response: StreamInformation }).response : null;
 }
 
-/** The port of OVT from which a node has the stream; null: it only waits. */
+/** OVT port from which a node pulls the stream; null while it waits. */
 async function origin(node: Node): Promise<number | null> {
   const stream = await told(node);
   return stream === null || stream.outputs.length === 0 ? null : Number(/:(\d+)\//.exec(stream.input.sourceUrl)?.[1]);
@@ -80,7 +80,7 @@ async function puller(among: readonly Node[]): Promise<Node> {
   );
 }
 
-/** Reads SRT into a file; tells the longest time for which nothing came. */
+/** Reads SRT into a file, and measures the longest time without data. */
 class SrtViewer {
   readonly child: Child;
   readonly #file: string;
@@ -157,7 +157,7 @@ test('a node that pulls for all is killed: viewers of LL-HLS and SRT at the othe
     expect((await told(node))?.input.createdTime).toBe(createdTime);
     expect(await origin(node)).toBe(node === heir ? sourcePort : heir.ovtPort);
     expect(srt.child.exit).toBeNull();
-    // A viewer that waits for a missing part is asked to retry.
+    // A viewer that waits for a missing part is told to retry.
     expect(reader.faults.filter((fault) => !fault.includes('answered 503'))).toEqual([]);
   }
 }, 120_000);

@@ -1,4 +1,4 @@
-/** Nodes that know the same pull, channel and push: one node does each, and another takes over from a dead or drained node. */
+/** Nodes with the same pull, channel and push: one node does each, and another takes over from a dead or drained node. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -58,7 +58,7 @@ async function workOf(node: TestServer): Promise<string> {
   return [plays ? 'pull' : '', channels ? 'channel' : '', push?.state === 'pushing' ? 'push' : ''].join('|');
 }
 
-/** Resolves when each work is done by exactly one of `alive`, with who does it. */
+/** Resolves with the worker of each work, when each is done by exactly one of `alive`. */
 async function divided(alive: readonly TestServer[]): Promise<string[]> {
   return await until(
     'each work to be done once',
@@ -79,7 +79,7 @@ test('a node takes over the work of a dead node after its lease, and a drained n
   await holder.kill();
   expect(await divided([other])).toEqual(['pull|channel|push']);
   await holder.restart();
-  // It begins nothing that the other does.
+  // The node starts no work of the other.
   await divided(nodes);
   expect(await workOf(other)).toBe('pull|channel|push');
 

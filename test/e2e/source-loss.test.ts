@@ -40,7 +40,7 @@ async function chunklist(url: string): Promise<{ readonly last: number; readonly
   return { last: first + [...text.matchAll(/^#EXTINF/gm)].length, broken: text.includes('DISCONTINUITY') };
 }
 
-/** Decoders' complaints. */
+/** Complaints of the decoders. */
 async function decodingErrors(url: string, seconds: number): Promise<string> {
   return (await decode(url, seconds, { uneven: true })).errors;
 }

@@ -1,7 +1,7 @@
 /**
- * Our SRT against libsrt, as caller and as listener, over a good and over a bad link.
+ * Our SRT against libsrt, as caller and as listener, over a good and a bad link.
  *
- * The tests run side by side: each of them mostly waits for the media's own time to pass.
+ * The tests run concurrently, because each mostly waits in real time.
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -22,13 +22,13 @@ import { freePorts } from '../harness/ports.ts';
 
 const PASSPHRASE = 'correct-horse-battery';
 const PAYLOAD = 1316;
-/** A round trip takes up to 160 ms: the latency is four of them. */
+/** A round trip takes up to 160 ms; the latency is four of them. */
 const BAD = { loss: 0.1, delay: 50, jitter: 30 };
 const LATENCY = 640;
 const SECONDS = 5;
-/** The sample is about 800 packets: keys change several times on the way. */
+/** The sample has about 800 packets, so keys change several times. */
 const REFRESH = { every: 250, announceBefore: 100 };
-/** An empty packet, to fill up the last payload. */
+/** An empty transport packet, to fill up the last payload. */
 const NULL_PACKET = Buffer.alloc(188, 0xff).fill(Buffer.of(0x47, 0x1f, 0xff, 0x10), 0, 4);
 
 let folder: string;
@@ -43,7 +43,7 @@ beforeAll(() => {
   const args = ['-v', 'error', '-nostdin', ...inputs, '-t', `${SECONDS}`, ...codecs, '-f', 'mpegts', sampleFile];
   execFileSync(requireProgram('ffmpeg'), args);
   const bytes = readFileSync(sampleFile);
-  // Whole payloads only, so that every program sends the same ones.
+  // Only complete payloads, so that every program sends the same payloads.
   const missing = (PAYLOAD - (bytes.length % PAYLOAD)) / 188;
   sample = Buffer.concat([bytes, ...new Array<Buffer>(missing).fill(NULL_PACKET)]);
   writeFileSync(sampleFile, sample);
@@ -51,10 +51,10 @@ beforeAll(() => {
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** The clean-up of concurrent tests. */
+/** The cleanup of concurrent tests. */
 type Finish = TestContext['onTestFinished'];
 
-/** The bytes that our side received. */
+/** Bytes received by our side. */
 interface Reception {
   readonly payloads: Uint8Array[];
   connection: SrtConnection | null;
@@ -101,12 +101,12 @@ function start(program: string, args: readonly string[], onTestFinished: Finish)
   return child;
 }
 
-/** libsrt's own program, from SRT into a file. */
+/** Runs libsrt's own program, which writes SRT into a file. */
 function receiveInto(file: string, url: string, onTestFinished: Finish): Child {
   return start('sh', ['-c', `exec ${requireProgram('srt-live-transmit')} -q '${url}' file://con > '${file}'`], onTestFinished);
 }
 
-/** Waits until the peer has acknowledged everything and its latency is over, ends it and compares its file. */
+/** Waits until the peer has acknowledged everything and its latency has passed, then ends it and compares its file. */
 async function expectEveryByte(child: Child, file: string, connection: SrtConnection | null): Promise<void> {
   await until('acknowledgements of everything', () => connection?.sendBacklog === 0, { deadlineMs: 20_000 });
   await until('every byte', () => (statSync(file, { throwIfNoEntry: false })?.size ?? 0) > sample.length - 16_384, { deadlineMs: 20_000 });
@@ -116,7 +116,7 @@ async function expectEveryByte(child: Child, file: string, connection: SrtConnec
   expect(readFileSync(file).equals(sample)).toBe(true);
 }
 
-/** Figures after most of the sample: ffmpeg does not wait for its last packets when it ends. */
+/** Resolves after most of the sample, because ffmpeg drops its last packets at the end. */
 async function receiveMost(reception: Reception): Promise<ReceiverStatistics> {
   await until('most of the sample', () => reception.payloads.length > (0.75 * sample.length) / PAYLOAD, { deadlineMs: 60_000 });
   if (reception.connection === null) throw new Error('there is no connection');
@@ -130,12 +130,12 @@ function query(encrypted: boolean): string {
   return `latency=${LATENCY}&transtype=live${secret}`;
 }
 
-/** Sends the sample at the speed of its media. */
+/** Sends the sample in real time. */
 function sendSample(connection: SrtConnection, now: () => number): Promise<void> {
   return handOver(SECONDS, (payload) => connection.send(payload, now()));
 }
 
-/** Hands the payloads of the sample over within `seconds`, evenly. */
+/** Passes the payloads of the sample on evenly within `seconds`. */
 async function handOver(seconds: number, send: (payload: Uint8Array) => unknown): Promise<void> {
   const count = sample.length / PAYLOAD;
   const startedAt = performance.now();
@@ -162,7 +162,7 @@ describe.concurrent('the listener', () => {
     const reception: Reception = { payloads: [], connection: null, closed: null };
     const port = await openPort({ passphrase: () => (encrypted ? PASSPHRASE : null), open: () => session(reception) }, onTestFinished);
     const to = await link(port.port, bad, 1, onTestFinished);
-    // `-c copy -f data` passes the file on unchanged; SRT programs put 1316 bytes into a payload.
+    // `-c copy -f data` passes the file on unchanged; SRT programs use payloads of 1316 bytes.
     const url = `srt://127.0.0.1:${to}?${query(encrypted)}&pkt_size=${PAYLOAD}&latency=${LATENCY * 1000}`.replace(
       `latency=${LATENCY}&`,
       '',
@@ -194,7 +194,7 @@ describe.concurrent('the listener', () => {
     onTestFinished(() => void child.kill('SIGKILL'));
     await until('the caller', () => reception.connection, { deadlineMs: 20_000 });
     const send = (payload: Uint8Array): unknown => child.stdin.write(payload);
-    // It drops data from before its admission, and keeps the last payload until another follows.
+    // It drops data from before its connection, and holds the last payload until another follows.
     const filler = Buffer.concat(new Array<Buffer>(PAYLOAD / 188).fill(NULL_PACKET));
     const fillUntil = async (what: string, holds: () => boolean): Promise<void> => {
       const probe = (): boolean => {

@@ -1,4 +1,4 @@
-/** SRT in and out of the real server: ffmpeg publishes, ffmpeg plays, over a good and over a bad link. */
+/** SRT in and out of the real server: ffmpeg publishes and plays, over a good and a bad link. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { requireProgram } from '../../scripts/ensure-tools.ts';
 import { apiPath, type StreamInformation } from '../harness/api-client.ts';
@@ -11,7 +11,7 @@ import { publish } from '../harness/publisher.ts';
 import { startServer, type TestServer } from '../harness/server.ts';
 
 const PASSPHRASE = 'correct-horse-battery';
-/** A round trip takes up to 160 ms: the latency is four of them. */
+/** A round trip takes up to 160 ms; the latency is four of them. */
 const BAD = { loss: 0.1, delay: 50, jitter: 30 };
 const LATENCY_MICROS = 640_000;
 const FRAME_RATE = 30;
@@ -51,7 +51,7 @@ async function badLink(to: number, seed: number): Promise<number> {
   return relay.port;
 }
 
-/** Waits for a stream whose encoder runs. */
+/** Waits for a stream of a running encoder. */
 async function streamNamed(name: string, encoder: Child): Promise<StreamInformation> {
   return await until(`stream ${name}`, async () => {
     if (encoder.exit !== null) throw new Error(`the encoder ended: ${encoder.stderr.slice(-1000)}`);
@@ -89,7 +89,7 @@ test('an encrypted stream that ffmpeg publishes over a lossy link plays without 
 test('late packets are counted when the latency is shorter than the path delay', async () => {
   const url = srtUrl(await badLink(ingest, 3), 'default/app/hasty').replace(`latency=${LATENCY_MICROS}`, 'latency=20000');
   await streamNamed('hasty', encode(url));
-  // The server wants 120 ms, and a packet that is asked for again takes up to 240.
+  // The server's latency is 120 ms, but a retransmission takes up to 240 ms.
   const told = await until('packets that came too late', async () => {
     const now = await figures('ingest', 'hasty');
     return (now['received_late_packets_total'] ?? 0) > 0 ? now : null;

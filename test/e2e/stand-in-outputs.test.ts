@@ -1,4 +1,4 @@
-/** An encoder is killed and a slate of another size stands in for it: recordings, pushes, relays and HLS continue, too. */
+/** An encoder is killed, and a slate of another size stands in for it: recordings, pushes, relays and HLS continue, too. */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -20,9 +20,9 @@ interface EdgeInformation {
 
 const APP = apiPath.app('default', 'app');
 const SHOTS = ['green', 'red', 'blue'];
-/** Of SRT: data that a busy machine sends or takes later than that is left out. */
+/** SRT latency: later data of a busy machine is dropped. */
 const LATENCY_MICROS = 2_000_000;
-/** Of a tape, more than the latency and a second of it. */
+/** Size of a tape, more than the latency plus a second. */
 const BYTES = 120_000;
 
 let server: TestServer;
@@ -40,7 +40,7 @@ beforeAll(async () => {
   const source = ['-f', 'lavfi', '-i', 'color=red:size=426x240:rate=25', '-f', 'lavfi', '-i', 'sine=frequency=880:sample_rate=44100'];
   const encode = ['-c:v', 'libx264', '-preset', 'veryfast', '-g', '25', '-pix_fmt', 'yuv420p', '-c:a', 'aac', '-threads', '1'];
   execFileSync(requireProgram('ffmpeg'), ['-v', 'error', ...source, '-t', '5', ...encode, path.join(folder, 'slate.mp4')]);
-  // An encoder on a busy machine is silent at times, and viewers rightly see the slate then: here it is away when it is gone.
+  // On a busy machine an encoder is silent at times, and viewers would see the slate; here only a lost connection counts.
   const standIn = `<StandIn><Url>file:///slate.mp4</Url><MediaRootDir>${folder}</MediaRootDir><AfterMs>0</AfterMs></StandIn>`;
   server = await startServer({
     ...{ segmentDuration: 1, ovtPort, recordRoot: records, push: '' },
@@ -121,7 +121,7 @@ test('a recording, a push, an edge and HLS go on from the encoder to the slate a
   await until('the return of an encoder', () => server.log.includes('the encoder is back'));
   await more();
 
-  // Neither started anew.
+  // Neither input was restarted.
   expect(await inputs()).toEqual(before);
   expect(await pushes(server.api)).toMatchObject([{ id: 'p', state: 'pushing' }]);
   const [task] = await server.api.get<RecordTask[]>(`${APP}:records`);
@@ -148,6 +148,6 @@ test('a recording, a push, an edge and HLS go on from the encoder to the slate a
   const colours: string[] = [];
   for (const file of files())
     colours.push(...shotsOf((await watchColours(path.join(records, file), 60)).pictures).map(({ colour }) => colour));
-  // Changed tracks begin another file, video and audio separately.
+  // A change of tracks begins a new file, for video and audio separately.
   expect(colours.filter((colour, index) => colour !== colours[index - 1])).toEqual(SHOTS);
 }, 120_000);

@@ -1,4 +1,4 @@
-/** An encoder is killed, a slate stands in for it, another encoder comes: three kinds of player stay and see no gap. */
+/** An encoder is killed, a slate stands in for it, another encoder comes: three kinds of players stay and see no gap. */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -15,13 +15,15 @@ import { longestGap, shotsOf, watchColours } from '../harness/watched-colours.ts
 import { coloursOf, framesOf, longestFrame, longestHole, longestWait, watchFrames } from '../harness/watched-frames.ts';
 import { openWebrtcBrowser, type WebrtcBrowser } from '../harness/webrtc-browser.ts';
 
-/** The most that viewers may miss, seconds. */
+/** Largest gap for viewers, seconds. */
 const HOLE = 0.1;
-/** Between two frames on the screen of a busy machine, which leaves some out, seconds: more is a player that has stopped. */
+/** Largest time between two frames on the screen of a busy machine, which skips some, seconds: beyond it the player has stopped. */
 const BUSY = 1.5;
-/** Of SRT: data that a busy machine sends or takes later than that is left out, which is no gap of the stream. */
+/** SRT latency: later data of a busy machine is dropped, which is no gap of the stream. */
 const LATENCY_MICROS = 2_000_000;
-/** An encoder on a busy machine is silent for longer than a stand-in waits by default, and viewers rightly see that: here it is away when it is gone. */
+/**
+ * On a busy machine an encoder is silent for longer than the default, and viewers would see the slate; here only a lost connection counts.
+ */
 const AFTER_MS = 0;
 
 let server: TestServer;
@@ -35,7 +37,7 @@ const children: Child[] = [];
 beforeAll(async () => {
   folder = mkdtempSync(path.join(tmpdir(), 'millrace-stand-in-'));
   [ingest = 0, egress = 0] = await freePorts(2);
-  // Of another size, frame rate and sampling rate than the encoders have; without B-frames, because of the viewers over WebRTC.
+  // Size, frame rate and sample rate differ from the encoders'; without B-frames because of WebRTC viewers.
   const source = ['-f', 'lavfi', '-i', 'color=red:size=426x240:rate=25', '-f', 'lavfi', '-i', 'sine=frequency=880:sample_rate=44100'];
   const encode = ['-c:v', 'libx264', '-preset', 'veryfast', '-bf', '0', '-g', '50', '-pix_fmt', 'yuv420p', '-c:a', 'aac', '-threads', '1'];
   ffmpeg([...source, '-t', '5', ...encode, path.join(folder, 'slate.mp4')]);
@@ -61,7 +63,7 @@ function ffmpeg(command: readonly string[]): void {
   execFileSync(requireProgram('ffmpeg'), ['-v', 'error', ...command]);
 }
 
-/** Frames of one colour, from an encoder that is not stopped. */
+/** Starts an encoder that sends frames of one colour until it is killed. */
 function publish(colour: string, output: readonly string[]): Child {
   const source = ['-f', 'lavfi', '-i', `color=${colour}:size=320x180:rate=30`, '-f', 'lavfi', '-i', 'sine=frequency=440:sample_rate=48000'];
   const encode = ['-c:v', 'libx264', '-preset', 'ultrafast', '-tune', 'zerolatency', '-g', '30', '-pix_fmt', 'yuv420p', '-c:a', 'aac'];
@@ -187,7 +189,7 @@ test('hls.js, OvenPlayer and ffmpeg over SRT go on from a killed encoder to the 
   const encoderUrl = (await input()).sourceUrl;
 
   await first.kill();
-  // Longer than the slate is.
+  // Longer than the slate.
   await has('red', 7);
   expect(await input()).toMatchObject({ sourceType: 'File', sourceUrl: 'file:///slate.mp4' });
   expect(server.log).toContain('the encoder left, stand-in file:///slate.mp4');
@@ -204,7 +206,7 @@ test('hls.js, OvenPlayer and ffmpeg over SRT go on from a killed encoder to the 
   expect(coloursOf(shown)).toEqual(['green', 'red', 'blue']);
   expect(longestFrame(shown)).toBeLessThan(BUSY);
   expect(longestWait(shown)).toBeLessThan(BUSY);
-  // Its received media has no gap anywhere, however slowly it is shown.
+  // The received media has no gap, however slowly it is shown.
   expect(await longestHole(hls.page)).toBeLessThan(HOLE);
 
   const peer = await oven.stats();
@@ -222,7 +224,7 @@ test('hls.js, OvenPlayer and ffmpeg over SRT go on from a killed encoder to the 
   const gaps = packetGaps(tape);
   expect([gaps.video < HOLE, gaps.audio < HOLE], JSON.stringify(gaps)).toEqual([true, true]);
 
-  // A deleted stream is not kept on air.
+  // A stand-in does not keep a deleted stream.
   expect((await server.api.call('DELETE', apiPath.stream('live'))).status).toBe(200);
   expect((await server.api.call('GET', apiPath.stream('live'))).status).toBe(404);
 }, 180_000);

@@ -16,7 +16,7 @@ import { ROOT, startServer, type TestServer } from '../harness/server.ts';
 const BYPASS = { videos: [{ name: 'video', bypass: true }], audios: [{ name: 'audio', bypass: true }] };
 /** The macro for the name of the inbound stream. */
 const ORIGIN_NAME = `\${OriginStreamName}`;
-/** Short segments, so that the first playlist is there soon. */
+/** Short segments, so that the first playlist appears soon. */
 const PUBLISHERS = { llhls: { chunkDuration: 0.5, segmentDuration: 1, segmentCount: 5 } };
 
 async function start(): Promise<TestServer> {
@@ -127,7 +127,7 @@ test('a start that discards objects made through the API logs it, finishes the r
   await until('the recording is finished', () => unfinished(root).length === 0);
   expect(media(root)).toEqual(['done.mp4']);
 
-  // Objects made now survive a start that does not forget.
+  // Objects made now survive a restart without `--forget-api-state`.
   await createVirtualHost(server, 'third', 'localhost');
   await server.restart();
   expect(await server.api.get('/v1/vhosts')).toEqual(['default', 'third']);

@@ -1,4 +1,4 @@
-/** The figures of the API match those of the encoder and of the viewers. */
+/** The API's figures match those of the encoder and the viewers. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { apiPath, type Statistics, type StreamInformation, type TrackInformation } from '../harness/api-client.ts';
 import { until } from '../harness/poll.ts';

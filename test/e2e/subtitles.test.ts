@@ -1,4 +1,4 @@
-/** Subtitles sent by the API and captions inside of the video, as hls.js in Chromium shows them. */
+/** Subtitles from the API and captions in the video, as hls.js shows them in Chromium. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -16,7 +16,7 @@ import { burntBefore, dateAt, endOfNextPart, seenCues, watchCues } from '../harn
 import { captionUnit, popOn } from '../support/captions.ts';
 
 const DEADLINE = { deadlineMs: 30_000 };
-/** By what players and playlists may tell the time of a frame differently, ms: an audio frame, and rounding. */
+/** Tolerance between the frame times of players and playlists, ms: an audio frame, and rounding. */
 const TOLERANCE_MS = 50;
 
 let server: TestServer;
@@ -30,7 +30,7 @@ const RENDITIONS = `<MediaOptions><Subtitles>
     <Rendition><Language>ko</Language><Label>Korean</Label></Rendition>
   </Subtitles></MediaOptions>`;
 
-/** The live-watched stream is encoded beside it. */
+/** An encoded output beside the watched stream. */
 const ENCODED = `<OutputProfile>
     <Name>encoded</Name><OutputStreamName>\${OriginStreamName}_encoded</OutputStreamName>
     <Encodes>
@@ -72,7 +72,7 @@ async function live(name: string, playlist: string) {
   return player;
 }
 
-/** Wall clock, ms, of when the server had them. */
+/** Wall clock, ms, at which the server had the subtitles. */
 async function send(name: string, label: string, subtitles: readonly object[]): Promise<number> {
   expect(
     await server.api.call('POST', `${apiPath.stream(name)}:sendSubtitles`, { format: 'webvtt', data: [{ label, subtitles }] }),
@@ -88,7 +88,7 @@ test.each(['llhls.m3u8', 'ts:playlist.m3u8'])('a cue is active while the frames 
   const player = await live(name, playlist);
   await watchCues(player, 'Korean');
   const known = await endOfNextPart(server.http(name, 'llhls.m3u8'));
-  // A cue that lasts over several segments, and a cue after it.
+  // A cue that lasts several segments, and a cue after it.
   const sentBy = await send(name, 'Korean', [
     { text: '안녕 <b>a & b</b>', durationMs: 5000, settings: 'line:10%' },
     { text: 'then --> this', startOffset: 500, durationMs: 1500 },
@@ -110,10 +110,11 @@ test.each(['llhls.m3u8', 'ts:playlist.m3u8'])('a cue is active while the frames 
   expect(first.end - first.start).toBeCloseTo(5, 1);
   expect(second.start - first.end).toBeCloseTo(0.5, 1);
   expect(second.end - second.start).toBeCloseTo(1.5, 1);
-  // Behind the media that was there before it was sent, and no further than the frame that came next: that before it was made earlier.
+  // The cue starts after the media that existed before it was sent, and no later than the next frame: the frame before the cue was made
+  // earlier.
   expect(await dateAt(player, first.start)).toBeGreaterThan(known - TOLERANCE_MS);
   expect(await burntBefore(player, first.start)).toBeLessThanOrEqual(sentBy);
-  // The second at its time behind it by the dates of other segments, and there before it: it was sent 5.5 s ahead.
+  // The second cue is 5.5 s later by the dates of other segments. It was sent that much in advance, so the player knew it before.
   expect(Math.abs((await dateAt(player, second.start)) - (await dateAt(player, first.start)) - 5500)).toBeLessThan(TOLERANCE_MS);
   expect(second.knownAt).toBeLessThanOrEqual(second.start);
   for (const cue of [first, second]) {
@@ -122,7 +123,7 @@ test.each(['llhls.m3u8', 'ts:playlist.m3u8'])('a cue is active while the frames 
   }
 });
 
-/** A film of 30 frames a second, whose frames bring captions one behind the other. */
+/** A film of 30 frames a second, whose frames carry consecutive captions. */
 async function captionedFilm(folder: string): Promise<string> {
   const [plain, captioned, film] = ['plain.h264', 'captioned.h264', 'film.flv'].map((name) => path.join(folder, name)) as [
     string,
@@ -246,7 +247,7 @@ test("subtitle files of a channel's films are shown with them, in each repetitio
       const cues = await seenCues(player);
       return cues.length >= 5 ? cues : null;
     },
-    // They take 16 s to be played.
+    // The cues take 16 s to play.
     { deadlineMs: 60_000 },
   );
   const whole = seen.slice(1, -1);

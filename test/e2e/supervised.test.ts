@@ -1,4 +1,4 @@
-/** The server as systemd runs it: readiness, watchdog, reload and stop over `NOTIFY_SOCKET`. */
+/** The server under the protocol of systemd: readiness, watchdog, reload and stop over `NOTIFY_SOCKET`. */
 import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
@@ -18,7 +18,7 @@ function closed(server: TestServer): TestServer {
   return server;
 }
 
-/** Resolves when a process listens there. */
+/** Whether a process listens at the port. */
 function connects(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1');
@@ -61,7 +61,7 @@ test('a failing start never sends readiness', async () => {
   expect(socket.heard.filter(({ text }) => text.startsWith('READY=1'))).toEqual([]);
 });
 
-/** Holds the event loop for four seconds at a signal that the server does not know. */
+/** Blocks the event loop for four seconds on a signal that the server does not handle. */
 const BLOCKER = `process.on('SIGWINCH', () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 4000));`;
 
 test('the watchdog is notified while the event loop turns, and not while it is blocked', async () => {
@@ -75,7 +75,7 @@ test('the watchdog is notified while the event loop turns, and not while it is b
     const times = pings();
     return Math.max(...times.slice(1).map((at, index) => at - (times[index] ?? at)));
   };
-  // Nothing else in the process feeds it: the sockets' threads, the delivery threads and the addon continue meanwhile.
+  // Nothing else in the process sends watchdog messages, although the threads of sockets, delivery and the addon continue.
   await until('there was a hole as long as the block', () => longest() > 3000);
   const count = pings().length;
   await until('it is fed again', () => pings().length > count + 2);
@@ -91,7 +91,7 @@ test('a reload sends its start, its time and its end, even when it is refused', 
   server.child.signal('SIGHUP');
   const begun = await socket.hears('RELOADING=1', before);
   expect(begun.text).toMatch(/^RELOADING=1\nMONOTONIC_USEC=\d+$/);
-  // The clock of the message is that of the machine, not of the process.
+  // The message uses the clock of the machine, not of the process.
   expect(Math.abs(Number(/\d+$/.exec(begun.text)?.[0]) / 1000 - begun.at)).toBeLessThan(5000);
   expect((await socket.hears('READY=1', before)).text).toBe('READY=1\nSTATUS=running; 1 change reloaded');
   const after = socket.heard.length;

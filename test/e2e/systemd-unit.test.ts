@@ -8,7 +8,7 @@ import { parseCommandLine } from '../../src/program/command-line.js';
 import { ROOT } from '../harness/server.ts';
 
 const UNIT = path.join(ROOT, 'deploy/millrace.service');
-/** Of `systemd-analyze security`, from 0 to 10; what a service without any setting has is 9.6. */
+/** Limit of `systemd-analyze security`, from 0 to 10; a service without any setting has 9.6. */
 const MAX_EXPOSURE = 2;
 
 const text = readFileSync(UNIT, 'utf8');
@@ -25,7 +25,7 @@ test.skipIf(!hasSystemd)('systemd understands every line of it', () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'millrace-unit-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const unit = path.join(folder, 'millrace.service');
-  // The programs of this machine: systemd looks whether they are there.
+  // Paths of this machine, because systemd checks that the programs exist.
   writeFileSync(unit, text.replace('/usr/bin/node', process.execPath));
   const { status, stdout, stderr } = spawnSync('systemd-analyze', ['verify', '--man=no', unit], { encoding: 'utf8' });
   expect([status, `${stdout}${stderr}`.split('\n').filter((line) => line.includes('millrace.service'))]).toEqual([0, []]);

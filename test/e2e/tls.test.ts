@@ -29,7 +29,7 @@ const APPLICATION = {
   },
 };
 
-/** Fingerprint of the certificate behind `port`; null if nothing listens. */
+/** Fingerprint of the certificate at `port`; null if nothing listens. */
 function fingerprint(port: number): Promise<string | null> {
   return new Promise((resolve) => {
     const socket: TLSSocket = tlsConnect({ port, host: '127.0.0.1', servername: HOST, rejectUnauthorized: false });
@@ -105,7 +105,7 @@ test('a stream is published over RTMPS and played over HTTP/2 with a certificate
   expect([await fingerprint(rtmp), await fingerprint(http)]).toEqual([second, second]);
 });
 
-/** The offer behind `port` for a client that supports both. */
+/** Protocol chosen at `port` for a client that supports both. */
 function agreedProtocol(port: number): Promise<string | false | null> {
   return new Promise((resolve, reject) => {
     const target = { port, host: '127.0.0.1', servername: HOST, rejectUnauthorized: false };

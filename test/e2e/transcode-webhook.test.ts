@@ -1,4 +1,4 @@
-/** A control server chooses the outputs of each stream, while the server runs and real encoders publish. */
+/** A control server chooses the outputs of each stream while the server runs and real encoders publish. */
 import { once } from 'node:events';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -20,7 +20,7 @@ const THEIRS = {
 let control: Server;
 let server: TestServer;
 const encoders: FfmpegPublisher[] = [];
-/** The question that is not answered. */
+/** The request without an answer. */
 let late: ServerResponse | null = null;
 const asked: { readonly name: string; readonly signed: boolean }[] = [];
 
@@ -55,7 +55,7 @@ function start(name: string): FfmpegPublisher {
   return encoder;
 }
 
-/** The outputs of a stream when it has some, each with the names of its tracks. */
+/** The outputs of a stream as soon as it has some, each with the names of its tracks. */
 async function outputsOf(name: string): Promise<[string, string[]][]> {
   const { body } = await server.api.call('GET', `${APP}/streams/${name}`);
   const { outputs = [] } = (body as { response?: { outputs?: { name: string; tracks: { name: string }[] }[] } }).response ?? {};

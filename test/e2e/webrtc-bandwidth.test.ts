@@ -1,4 +1,4 @@
-/** A path that becomes too narrow for the rendition: the player gets a smaller one, and the large one back with the room. */
+/** A path becomes too narrow for the rendition: the player gets a smaller one, and the large one again when there is room. */
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { apiPath, type StreamInformation } from '../harness/api-client.ts';
 import { LossyRelay } from '../harness/lossy-relay.ts';

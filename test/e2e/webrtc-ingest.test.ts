@@ -85,7 +85,7 @@ async function watch(stream: string, frames: number): Promise<WebrtcPage> {
   await page.decoded(frames);
   let last: Awaited<ReturnType<WebrtcPage['picture']>> = null;
   try {
-    // A browser sends smaller frames until it knows the path's capacity, and begins with an empty frame.
+    // A browser sends smaller frames until it knows the capacity of the path, and begins with an empty frame.
     await until('a frame of full size', async () => {
       last = await page.picture();
       return last !== null && last.width === SIZE.width && last.height === SIZE.height && last.variance > MIN_VARIANCE;
@@ -169,7 +169,7 @@ test('H.265 is published by WHIP, played by WHEP, and decoded by the player', as
     expect([code, decoder.errors]).toEqual([0, '']);
     const pictures = `${decoder.decoded()}`.split('\n').filter((line) => /^0,/.test(line));
     expect(pictures.length).toBe(45);
-    // The frame moves: no checksum comes twice.
+    // The video moves, so no checksum may repeat.
     expect(new Set(pictures.map((line) => line.split(',').at(-1))).size).toBe(45);
   } finally {
     player?.close();
@@ -253,7 +253,7 @@ test('WHIP, WHEP and both kinds of WebSocket work over TLS, with clients that ch
       { deadlineMs: 10_000 },
     );
     await whep.connect(played.body);
-    // Sender reports come when media has been sent.
+    // Sender reports are sent only after media.
     await until('media by WHEP', () => whep.heard.some((packet) => packet[1] === 200), { deadlineMs: 10_000 });
 
     const playing = await until('a socket with an offer', () => client.playing('/app/whip'), { deadlineMs: 10_000 });
@@ -278,7 +278,7 @@ test('lost and overtaken packets are asked for again', async () => {
     await started('lossy');
     const viewer = await watch('lossy', 150);
     const { video } = await viewer.stats();
-    // The path to the viewer is lossless: frozen frames were missing here.
+    // The path to the viewer is lossless, so frozen frames were lost before the server.
     expect(video?.freezeCount ?? 0).toBeLessThanOrEqual(3);
     const sender = (await page.sent()).find(({ kind }) => kind === 'video');
     expect(relay.dropped).toBeGreaterThan(10);
@@ -287,10 +287,10 @@ test('lost and overtaken packets are asked for again', async () => {
     const text = await metricsPage(server);
     const told = (name: string): number => figure(text, `millrace_webrtc_${name}`, 'stream="lossy"') ?? Number.NaN;
     expect(told('received_recovered_packets_total')).toBeGreaterThan(5);
-    // A retransmission that was lost is requested again.
+    // A lost retransmission is requested again.
     expect(told('requested_packets_total')).toBeGreaterThanOrEqual(told('received_recovered_packets_total'));
     expect(told('received_packets_total')).toBeGreaterThan(relay.dropped);
-    // Sound is not asked for again.
+    // Lost audio is not requested again.
     expect(told('received_lost_packets_total')).toBeGreaterThan(0);
     await viewer.page.close();
     await fetch(resource(location), { method: 'DELETE' });
@@ -352,7 +352,7 @@ test('simulcast layers become separate tracks', async () => {
     [640, 360],
     [320, 180],
   ]);
-  // The default playlist has the first layer; the other has a media playlist, too.
+  // The default playlist contains the first layer; the other layer has a media playlist, too.
   const master = await (await fetch(server.http('layers', 'llhls.m3u8'))).text();
   const [first = ''] = master.split('\n').filter((line) => line.includes('chunklist_0_video'));
   const second = new URL(first.replace('chunklist_0', 'chunklist_1'), url('', 'whip')).href;

@@ -36,7 +36,7 @@ describe.each([
     await server?.close();
   });
 
-  /** `freezes`: how often the frame may stand; without repetitions it would each time a packet is lost. */
+  /** `freezes`: permitted number of freezes; without retransmissions every lost packet would cause one. */
   const cases: { name: string; path: Omit<LossyRelayOptions, 'server'>; freezes: number }[] = [
     { name: '5 % loss', path: { loss: 0.05 }, freezes: 3 },
     { name: '15 % loss', path: { loss: 0.15 }, freezes: 8 },
@@ -46,7 +46,7 @@ describe.each([
   test.each(cases.slice(0, kinds))('$name is repaired', async ({ path, freezes }) => {
     const relay = await LossyRelay.open({ server: server.ports.ice, ...path });
     const page = await browser.open();
-    // Of the viewers before, too.
+    // Includes earlier viewers.
     const before = await metricsPage(server);
     const risen = (text: string, name: string): number =>
       (figure(text, `millrace_webrtc_${name}`) ?? 0) - (figure(before, `millrace_webrtc_${name}`) ?? 0);
@@ -117,8 +117,8 @@ describe.each([
       const { video } = await page.decoded(10);
       const shown = (video.framesDecoded - begun.framesDecoded) / ((source.progress?.frames ?? 0) - sent);
       expect(relay.dropped - dropped).toBeGreaterThan(10);
-      // Every tenth frame loses a packet: without correction a quarter of the frames is shown. Chromium
-      // counts no packets of this kind of correction, so what is shown tells.
+      // Every tenth frame loses a packet: without correction only a quarter of the frames would be shown. Chromium does not count the
+      // packets of this correction, so the shown frames are the proof.
       expect(shown).toBeGreaterThan(0.5);
       expect(video.nackCount).toBe(0);
     } finally {

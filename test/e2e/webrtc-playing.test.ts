@@ -15,10 +15,10 @@ import { openWebrtcBrowser, type WebrtcBrowser, type WebrtcPage } from '../harne
 
 /** A uniform frame has a variance of nearly 0; the test frame is far above this. */
 const MIN_VARIANCE = 500;
-/** After which a viewer who has left without a word is gone. */
+/** Time after which a viewer that disappeared is removed. */
 const TIMEOUT_MS = 10_000;
 
-/** SEI twice a second, in a stream of their own. */
+/** An SEI message every half second, in a separate stream. */
 const RULES = `<EventInfo><Event><Enable>true</Enable><SourceStreamName>told</SourceStreamName><Interval>500</Interval>
   <EventFormat>sei</EventFormat><Values><Data>made at \${EpochTime}</Data></Values></Event></EventInfo>`;
 
@@ -30,7 +30,7 @@ let browser: WebrtcBrowser;
 const whepUrl = (stream: string): string => `http://127.0.0.1:${server.ports.http}/app/${stream}?direction=whep`;
 const socketUrl = (path: string): string => `ws://127.0.0.1:${server.ports.http}/app/${path}`;
 
-/** An application of the second virtual host that plays what `encodes` make of the streams. */
+/** An application of the second virtual host that plays the results of `encodes`. */
 async function createSecond(name: string, encodes: object, webrtc: object = {}): Promise<void> {
   const outputProfile = [{ name, outputStreamName: `\${OriginStreamName}`, encodes }];
   const application = { name, type: 'live', providers: { rtmp: {} }, publishers: { webrtc }, outputProfiles: { outputProfile } };
@@ -74,7 +74,7 @@ test('a WHEP page plays, and leaves', async () => {
   expect({ pair, connection }).toEqual({ pair: 'udp', connection: 'connected' });
   expect(video.packetsLost).toBe(0);
   await expectPicture(page);
-  // The audio is AAC, and nothing makes Opus of it.
+  // The audio is AAC, and no encode makes Opus.
   const { body } = await server.api.call('GET', '/v1/vhosts/default/apps/app/streams/live');
   const { outputs } = (body as { response: { outputs: { warnings?: string[] }[] } }).response;
   expect(outputs.map(({ warnings }) => warnings)).toEqual([[expect.stringMatching(/^viewers over WebRTC get no audio: it is in AAC/)]]);
@@ -242,7 +242,7 @@ test('an encode gives the keyframe that a viewer asks for', async () => {
     await until('the first keyframe', () => player.keyframes.length >= 1, wait);
     player.askForKeyframe();
     await until('another', () => player.keyframes.length >= 2, wait);
-    // The next keyframe is not requested: the interval is 4 s.
+    // Nobody requests the next keyframe: the interval is 4 s.
     await until('one more', () => player.keyframes.length >= 3, wait);
     const [, asked = 0, unasked = 0] = seconds();
     expect(asked).toBeLessThan(3);
@@ -291,7 +291,7 @@ test('the API lists viewers with their sent bytes, and disconnects them', async 
       deadlineMs: 10_000,
     });
 
-    // Without a protocol the query is about WebRTC.
+    // Without `protocol` the query concerns WebRTC.
     expect(await server.api.get<string[]>(sessions)).not.toContain(reader);
     expect(await server.api.get<string[]>(sessions)).toContain(viewer);
     expect((await server.api.call('DELETE', `${sessions}/${reader}?protocol=llhls`)).status).toBe(200);

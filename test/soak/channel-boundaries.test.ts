@@ -1,4 +1,4 @@
-/** The boundaries of a channel for two minutes: both ways of it at once, by three players. */
+/** The boundaries of two kinds of channels for two minutes, watched by three players at once. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ChannelBrowser } from '../harness/channel-watcher.ts';
 import { BoundaryJudge, FlashChannel } from '../harness/flash-channel.ts';
@@ -31,7 +31,7 @@ test('every boundary of two minutes passes without a gap in hls.js and OvenPlaye
   await Promise.all(recordings.map((recording) => recording.stop()));
   for (const recording of recordings) expect.soft((await recording.problems()).problems).toEqual([]);
   const facts = (await Promise.all(recordings.map((recording) => recording.facts()))).join('\n');
-  // The buffer for jitter of the last one stretches and shortens sound by itself.
+  // The jitter buffer of the last player stretches and shortens audio by itself.
   expect(
     judges.map((judge, index) => judge.problems({ hears: index < 2 })),
     facts,

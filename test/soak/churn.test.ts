@@ -1,6 +1,6 @@
 /**
- * A server at which everything comes and goes for `SOAK_MINUTES` (3; an hour is what releases are held to): after each round, when all is
- * over but one stream with its viewer, memory, descriptors, threads, timers and children must be where they were.
+ * A server where everything comes and goes for `SOAK_MINUTES` (3; releases must pass an hour). After each round, when only one stream with
+ * its viewer is left, memory, descriptors, threads, timers and children must be as before.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -27,24 +27,24 @@ import { type ProcessSample, sampleProcess } from './support/process-sample.ts';
 import { laterHalf, riseOf } from './support/trend.ts';
 
 const MINUTES = Number(process.env['SOAK_MINUTES'] ?? 3);
-/** Two rounds for either half at least, however slow the machine is. */
+/** At least two rounds in each half, however slow the machine is. */
 const MIN_ROUNDS = 4;
 const SMALL_DISK_MIB = 8;
 const SOURCE_SECONDS = 10;
-/** After a round: until connections that were cut are given up, and threads and processes that rest have ended. */
+/** Rest after a round: cut connections are given up, and idle threads and processes end. */
 const REST_MS = 8000;
 
 /**
- * The most that a figure may rise over the later half, by the line through its samples: what a collection does not give back and what the
- * moment of a sample decides. It is the same for three minutes and for an hour: the hour's later half has some 80 rounds, so that 40 KiB or
- * a tenth of a descriptor or timer that each round leaves behind is found.
+ * Maximum rise of a figure over the later half, by the line through its samples: memory that a collection leaves, and the moment of a
+ * sample. It is equal for three minutes and for an hour: the later half of an hour has some 80 rounds, so a leak of 40 KiB, or of a tenth
+ * of a descriptor or timer, per round is found.
  */
 const MAX_RISE: readonly (readonly [figure: RegExp, most: number])[] = [
   [/^heap MiB$/, 3],
   [/^external MiB$/, 8],
-  // Pages that the allocator keeps, which it does in steps.
+  // Pages that the allocator keeps; it does so in steps.
   [/^resident MiB$/, 48],
-  // Media on its way, and answers to the base viewer.
+  // Media in transit, and answers to the base viewer.
   [/^active /, 8],
   [/^fd /, 8],
   [/^threads$/, 2],

@@ -1,7 +1,7 @@
 /**
- * Every target of the fuzz tests for as long as it takes, led by coverage, each in a process of its own: `FUZZ_SECONDS=3600 npm run
- * test:soak -- test/soak/fuzz.test.ts`, by default four minutes in all. `FUZZ_SEED` repeats a run, `FUZZ_TARGET` chooses by name, and
- * `FUZZ_KEEP=1` writes what was reached into the corpus.
+ * All fuzz targets for a given time, guided by coverage, each in its own process: `FUZZ_SECONDS=3600 npm run test:soak --
+ * test/soak/fuzz.test.ts`, by default four minutes for all. `FUZZ_SEED` repeats a run, `FUZZ_TARGET` selects by name, and `FUZZ_KEEP=1`
+ * writes the reached inputs into the corpus.
  */
 import { afterAll, describe, expect, test } from 'vitest';
 import { guidedProcess } from '../fuzz/engine/guided-process.ts';
@@ -11,10 +11,10 @@ const SECONDS = Number(process.env['FUZZ_SECONDS'] ?? 240);
 const SEED = Number(process.env['FUZZ_SEED'] ?? Date.now() % 2 ** 32);
 const CHOSEN = ALL_TARGETS.filter(({ name }) => name.includes(process.env['FUZZ_TARGET'] ?? ''));
 const KEEPS = process.env['FUZZ_KEEP'] === undefined ? 'nothing' : 'what-it-reached';
-/** What a target may leave behind: the inputs it keeps, and code that was compiled. */
+/** Memory that a target may keep: its inputs, and compiled code. */
 const MAX_GROWTH_MIB = 32;
 const SHARE_MS = (SECONDS * 1000) / CHOSEN.length;
-/** Loading, seeds, and the choice of what is kept. */
+/** Time for loading, seeds, and the choice of kept inputs. */
 const AROUND_MS = 120_000;
 
 let executions = 0;

@@ -1,4 +1,4 @@
-/** OBS Studio itself publishes over RTMP and SRT; skipped where it is not installed. */
+/** OBS Studio publishes over RTMP and SRT; skipped where it is not installed. */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -38,7 +38,7 @@ FPSCommon=${FPS}
 SampleRate=48000
 ChannelSetup=Stereo
 `;
-/** No questions at the first start. */
+/** Settings without questions at the first start. */
 const GLOBAL = `[General]
 FirstRun=true
 EnableAutoUpdates=false
@@ -61,7 +61,7 @@ const SCENES = {
   sources: [SOURCE, SCENE],
 };
 
-/** A screen that nobody sees; its `DISPLAY`. */
+/** Starts a virtual screen; resolves with its `DISPLAY`. */
 async function startScreen(): Promise<string> {
   const screen = new Child(requireProgram('Xvfb'), ['-displayfd', '1', '-screen', '0', '1024x768x24', '-nolisten', 'tcp']);
   onTestFinished(async () => void (await screen.kill()));
@@ -69,7 +69,7 @@ async function startScreen(): Promise<string> {
   return `:${number}`;
 }
 
-/** OBS with a home of its own, streaming to `service`. */
+/** Starts OBS with its own home folder, streaming to `service`. */
 async function stream(service: object): Promise<Child> {
   const home = mkdtempSync(path.join(tmpdir(), 'millrace-obs-'));
   onTestFinished(() => rmSync(home, { recursive: true, force: true }));
@@ -99,7 +99,7 @@ interface Information {
   };
 }
 
-/** What the API tells of the stream, and what ffprobe finds in it. */
+/** Checks the stream in the API and with ffprobe. */
 async function expectStream(server: TestServer, obs: Child, name: string, sourceType: string): Promise<void> {
   const streams = '/v1/vhosts/default/apps/app/streams';
   const look = async (): Promise<Information> => await server.api.get<Information>(`${streams}/${name}`);

@@ -1,4 +1,4 @@
-/** `kill -9` at random moments, again and again: every file plays, and no more than the last fragment is gone. */
+/** `kill -9` at random moments, repeatedly: every file plays, and at most the last fragment is lost. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -9,7 +9,7 @@ import { record, startRecorder } from '../harness/recordings.ts';
 import { readFlv } from '../support/flv.ts';
 
 const KILLS = 20;
-/** Keyframes come as often, and files of the task `parts` end as often, ms. */
+/** Interval of keyframes, and length of the files of task `parts`, ms. */
 const INTERVAL_MS = 1000;
 const MAX_MS = 5000;
 const IDS = ['mp4', 'ts', 'parts'];
@@ -23,7 +23,7 @@ test(`${KILLS} kills at random moments cost a fragment each`, { timeout: KILLS *
   const { server, root } = await startRecorder();
   await record(server, 'mp4', '/mp4_${Sequence}.mp4');
   await record(server, 'ts', '/ts_${Sequence}.ts');
-  // Files end and are finished all the time, so that kills hit that too.
+  // Files end and are finished continuously, so that kills hit that, too.
   await record(server, 'parts', '/parts_${Sequence}.mp4', { interval: INTERVAL_MS });
   const losses: (KillLoss & { readonly killAfter: number; readonly rests: boolean })[] = [];
   for (let round = 1; round <= KILLS; round += 1) {
@@ -40,7 +40,7 @@ test(`${KILLS} kills at random moments cost a fragment each`, { timeout: KILLS *
     const most = rests ? MAX_LOST_AT_REST : MAX_LOST;
     expect(lost.video, `${lines[index]}\n${log}`).toBeLessThanOrEqual(most.video);
     expect(lost.audio, `${lines[index]}\n${log}`).toBeLessThanOrEqual(most.audio);
-    // No number is given twice, so no file had to be called otherwise.
+    // Numbers are unique, so no file needed another name.
     expect(
       files.every((name) => /^[a-z0-9]+_\d+\.\w+$/.test(name)),
       lines[index],

@@ -1,4 +1,4 @@
-/** Nodes at hosts of their own that die, or are replaced one after the other, while somebody watches at an edge. */
+/** Nodes on separate hosts that die, or are replaced one after the other, while a viewer watches at an edge. */
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { DoubleWork } from '../harness/double-work.ts';
 import { LlhlsReader } from '../harness/llhls-reader.ts';
@@ -45,7 +45,7 @@ describe.skipIf(reason !== null)('nodes that are replaced', () => {
     for (const node of [survivor, killed]) {
       const next = all.other(node);
       node.server.child.signal('SIGTERM');
-      // Its works are taken over before it ends, and it ends because nobody is left.
+      // Other nodes take its work over before it ends, and it ends because it is empty.
       await until('the other node to do all of it', async () => (await all.worksOf(next)).length === 3, DEADLINE);
       await all.comesFrom(next);
       expect(await node.server.child.ended(60_000)).toEqual({ code: 0, signal: null });

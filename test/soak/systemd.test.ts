@@ -1,4 +1,4 @@
-/** The unit in `deploy/` under a real systemd, which is the first process of namespaces of its own: start, reload, watchdog, stop. */
+/** The unit in `deploy/` under a real systemd, the first process of its own namespaces: start, reload, watchdog, stop. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -10,10 +10,10 @@ import { ROOT } from '../harness/server.ts';
 const SYSTEMD = '/lib/systemd/systemd';
 const NAMESPACES = ['--fork', '--pid', '--mount', '--uts', '--ipc', '--net', '--cgroup', '--kill-child=KILL', '--mount-proc'];
 const DEADLINE = { deadlineMs: 40_000 };
-/** Instead of 20 s, so that a test can wait for it. */
+/** In place of 20 s, so that a test can wait for it. */
 const WATCHDOG_S = 4;
 
-/** Why it cannot be tried here; null: it can. */
+/** Why the test cannot run here; null: it can. */
 function lack(): string | null {
   if (!existsSync(SYSTEMD)) return 'there is no systemd';
   if (process.getuid?.() !== 0) return 'only root may make namespaces';
@@ -27,7 +27,7 @@ let folder: string;
 let unshare: ChildProcess;
 let systemd: string;
 
-/** Runs a program beside that systemd. */
+/** Runs a program in the namespaces of that systemd. */
 function inside(...command: readonly string[]): { readonly status: number | null; readonly text: string } {
   const { status, stdout, stderr } = spawnSync('nsenter', ['-t', systemd, '-a', ...command], { encoding: 'utf8', timeout: 30_000 });
   return { status, text: `${stdout}${stderr}`.trim() };
@@ -43,7 +43,7 @@ beforeAll(async () => {
   const unit = readFileSync(path.join(ROOT, 'deploy/millrace.service'), 'utf8')
     .replace('/usr/bin/node /opt/millrace/dist/main.js', '/opt/node /opt/millrace/src/main.ts')
     .replace(/^WatchdogSec=.*$/m, `WatchdogSec=${WATCHDOG_S}`)
-    // What else belongs to the start of a machine is not started.
+    // Other units of a machine's start are not needed.
     .replace(/^(?:Wants|After)=network-online\.target$/gm, '')
     .replace('[Unit]', '[Unit]\nDefaultDependencies=no');
   writeFileSync(path.join(folder, 'millrace.service'), unit);

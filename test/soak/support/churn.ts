@@ -1,4 +1,4 @@
-/** One round of what comes and goes at a busy server. Each part ends what it began. */
+/** One round of clients that come and go at a busy server. Each part ends everything it started. */
 import { execFileSync } from 'node:child_process';
 import { closeSync, openSync, readdirSync, rmSync, writeSync } from 'node:fs';
 import path from 'node:path';
@@ -13,13 +13,13 @@ import type { TestServer } from '../../harness/server.ts';
 import { publishWhip } from '../../harness/whip-encoder.ts';
 import { childrenOf, handlesSignal } from './process-sample.ts';
 
-/** What a round works with. */
+/** The server and tools of a round. */
 export interface Churn {
   readonly server: TestServer;
   readonly srt: { readonly ingest: number; readonly egress: number };
   /** A short FLV file with video and audio. */
   readonly media: string;
-  /** Where recordings go: a file system of its own that can be filled; null where none could be mounted. */
+  /** File system for recordings that can be filled; null where none could be mounted. */
   readonly smallDisk: string | null;
 }
 
@@ -37,7 +37,7 @@ const ENCODED = {
   },
 };
 
-/** Sends a file over and over; whoever starts it stops it. */
+/** Sends a file in a loop; the caller stops it. */
 export function loop(media: string, ...output: readonly string[]): Child {
   const input = ['-v', 'error', '-nostdin', '-re', '-stream_loop', '-1', '-i', media, '-c', 'copy'];
   return new Child(requireProgram('ffmpeg'), [...input, ...output], { name: `ffmpeg ${output.at(-1)}` });
@@ -55,13 +55,13 @@ async function gone(server: TestServer, stream: string): Promise<void> {
   await until(`the end of ${stream}`, async () => (await server.api.call('GET', apiPath.stream(stream))).status === 404, DEADLINE);
 }
 
-/** Whatever the API says, but not that it broke. */
+/** Any answer of the API is accepted, except a server error. */
 async function ask(server: TestServer, method: string, place: string, body?: unknown): Promise<void> {
   const { status, body: told } = await server.api.call(method, place, body);
   if (status === 500) throw new Error(`${method} ${place} answered 500: ${JSON.stringify(told)}`);
 }
 
-/** RTMP in; LL-HLS, HLS, WebRTC and SRT out; a recording, a push to ourselves; the encoder is killed. */
+/** RTMP in; LL-HLS, HLS, WebRTC and SRT out; a recording, a push to this server; the encoder is killed. */
 export async function rtmpAndItsViewers({ server, srt, media }: Churn): Promise<void> {
   const encoder = loop(media, '-f', 'flv', server.rtmp('came'));
   const viewer = new WebrtcViewer();
@@ -96,7 +96,7 @@ export async function rtmpAndItsViewers({ server, srt, media }: Churn): Promise<
   await gone(server, 'pushed');
 }
 
-/** Reads a multivariant playlist and all it names, again and again, as players do. */
+/** Reads a multivariant playlist and everything in it repeatedly, as players do. */
 async function playlists(server: TestServer, stream: string, file: string): Promise<void> {
   const begin = server.http(stream, file);
   const text = await until(file, async () => await textOf(begin), DEADLINE);
@@ -117,7 +117,7 @@ async function textOf(url: string | URL): Promise<string | null> {
   return answer.status === 200 ? text : null;
 }
 
-/** SRT in; its encoder dies without a word. */
+/** SRT in; its encoder dies silently. */
 export async function srtIn({ server, srt, media }: Churn): Promise<void> {
   const encoder = loop(media, '-f', 'mpegts', `srt://127.0.0.1:${srt.ingest}?streamid=default/app/carried`);
   try {
@@ -129,7 +129,7 @@ export async function srtIn({ server, srt, media }: Churn): Promise<void> {
   await gone(server, 'carried');
 }
 
-/** WHIP by a stack that is not ours, ended by its DELETE. */
+/** WHIP by a foreign WebRTC stack, ended by DELETE. */
 export async function whipIn({ server }: Churn): Promise<void> {
   const encoder = await publishWhip({ url: `${server.http('whipped', '')}?direction=whip`.replace('/?', '?'), fps: 15 });
   try {
@@ -167,7 +167,7 @@ export async function control({ server, media }: Churn): Promise<void> {
   await ask(server, 'DELETE', '/v1/vhosts/churn');
 }
 
-/** Somebody else fills the disk while a recording runs; then there is room again. */
+/** Another program fills the disk during a recording; then there is room again. */
 export async function fullDisk({ server, media, smallDisk }: Churn): Promise<void> {
   if (smallDisk === null) return;
   const filler = path.join(smallDisk, 'filler');
@@ -200,12 +200,12 @@ function fill(file: string): void {
   }
 }
 
-/** Signals that a running server takes. Without a handler the signal would end it, which is no soak. */
+/** Sends signals that a running server handles. Without a handler, a signal would end the server. */
 export function signals({ server }: Churn): void {
   if (handlesSignal(server.pid, SIGHUP)) process.kill(server.pid, 'SIGHUP');
 }
 
-/** A file system of `mib` MiB at `folder`; false where this process may not mount. */
+/** Mounts a file system of `mib` MiB at `folder`; false where this process may not mount. */
 export function mountSmallDisk(folder: string, mib: number): boolean {
   try {
     execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${mib}m`, 'tmpfs', folder], { stdio: 'ignore' });
@@ -215,7 +215,7 @@ export function mountSmallDisk(folder: string, mib: number): boolean {
   }
 }
 
-/** The other way round. */
+/** Unmounts it. */
 export function unmount(folder: string): void {
   execFileSync('umount', ['-l', folder], { stdio: 'ignore' });
 }

@@ -1,18 +1,18 @@
 /**
- * Preloaded into the server by `NODE_OPTIONS=--import`: tells whoever connects to the Unix socket `MILLRACE_DIAGNOSTICS`, after a collection,
- * what JavaScript holds and what keeps the process alive, as a line of JSON.
+ * Preloaded into the server by `NODE_OPTIONS=--import`. After a garbage collection, tells each client of the Unix socket
+ * `MILLRACE_DIAGNOSTICS` the heap of JavaScript and the resources that keep the process alive, as a line of JSON.
  */
 import { createServer } from 'node:net';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { isMainThread } from 'node:worker_threads';
 
-/** What the server says of itself. */
+/** The server's own figures. */
 export interface Diagnostics {
   readonly heapUsed: number;
   readonly external: number;
   readonly arrayBuffers: number;
-  /** How many of each kind: `Timeout`, `TCPSocketWrap`, …. */
+  /** Number of resources by kind: `Timeout`, `TCPSocketWrap`, …. */
   readonly resources: Readonly<Record<string, number>>;
 }
 

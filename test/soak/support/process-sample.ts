@@ -1,4 +1,4 @@
-/** What a server process has at a moment: memory, descriptors by kind, threads, children. Linux. */
+/** Resources of a server process: memory, descriptors by kind, threads, children. Linux. */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
@@ -6,10 +6,10 @@ import type { Diagnostics } from './diagnostics.ts';
 
 const MIB = 2 ** 20;
 
-/** Figures by name; memory in MiB, the rest in pieces. */
+/** Figures by name; memory in MiB, all others as counts. */
 export type ProcessSample = Readonly<Record<string, number>>;
 
-/** Asks the kernel and, by the socket `diagnostics`, the process itself. */
+/** Reads the kernel's figures and, over the socket `diagnostics`, the process's own. */
 export async function sampleProcess(pid: number, diagnostics: string): Promise<ProcessSample> {
   const told = JSON.parse(await text(connect(diagnostics))) as Diagnostics;
   const status = readFileSync(`/proc/${pid}/status`, 'utf8');
@@ -24,14 +24,14 @@ export async function sampleProcess(pid: number, diagnostics: string): Promise<P
   };
 }
 
-/** Processes that `pid` started and that still run. */
+/** Running processes started by `pid`. */
 export function childrenOf(pid: number): number[] {
   return readdirSync(`/proc/${pid}/task`).flatMap((task) =>
     readOr(`/proc/${pid}/task/${task}/children`, '').split(' ').filter(Boolean).map(Number),
   );
 }
 
-/** Whether `pid` has a handler of its own for the signal `number`. */
+/** Whether `pid` handles the signal `number` itself. */
 export function handlesSignal(pid: number, number: number): boolean {
   const caught = /^SigCgt:\s+([0-9a-f]+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? '0';
   return ((BigInt(`0x${caught}`) >> BigInt(number - 1)) & 1n) === 1n;

@@ -1,13 +1,13 @@
-/** Whether a figure grows: the straight line through its samples. */
+/** The growth of a figure: the straight line through its samples. */
 
-/** One figure at one time. */
+/** A figure at a time. */
 export interface Sample {
   /** Seconds. */
   readonly at: number;
   readonly value: number;
 }
 
-/** By how much the line of least squares through `samples` rises from the first to the last; 0 for fewer than two. */
+/** Rise of the least-squares line through `samples` from the first to the last; 0 for fewer than two. */
 export function riseOf(samples: readonly Sample[]): number {
   const [first, last] = [samples[0], samples.at(-1)];
   if (first === undefined || last === undefined || samples.length < 2) return 0;
@@ -18,7 +18,7 @@ export function riseOf(samples: readonly Sample[]): number {
   return slope * (last.at - first.at);
 }
 
-/** The later half: what a server fills once, caches and compiled code, is full by then. */
+/** The later half: caches and compiled code, which a server fills only once, are full by then. */
 export function laterHalf(samples: readonly Sample[]): readonly Sample[] {
   return samples.slice(Math.floor(samples.length / 2));
 }
