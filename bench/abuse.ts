@@ -1,6 +1,6 @@
 /**
  * The cost of hostile peers for other clients: 1 000 of each kind, one kind after the other, from a separate process. A WebRTC viewer is
- * measured before and during the attack. `ABUSE_KINDS=silent,stun` chooses.
+ * measured before and during each attack. `ABUSE_KINDS=silent,stun` selects kinds.
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -17,26 +17,26 @@ import { cpuTime, memory } from './lib/process-usage.ts';
 import type { BenchOptions, Figure, Report } from './lib/report.ts';
 
 const PEERS = 1000;
-/** How much later the hundredth frame may be while they are there, ms. */
+/** Allowed rise of a viewer's 99th percentile of frame delay during an attack, ms. */
 const TARGET_MS = 5;
 const REST_MS = 1000;
 const STOP_DEADLINE_MS = 15_000;
 const OVERHEAD_SECONDS = 5;
 const PASSPHRASE = 'correct horse battery';
 
-/** All rounds of a kind. */
+/** Results of all rounds of one kind. */
 interface Findings {
   readonly before: number[];
   readonly during: number[];
   missing: number;
   open: number;
-  /** CPU of the server, ms a second. */
+  /** CPU of the server, ms per second. */
   cpu: number;
-  /** Resident memory of the server more than before, MiB. */
+  /** Growth of the server's resident memory, MiB. */
   memory: number;
 }
 
-/** One kind once. Rejects if the server dies. */
+/** One attack of a kind. Rejects if the server dies. */
 async function attack(server: TestServer, probe: LatencyProbe, kind: string, ports: HostilePorts, seconds: number, findings: Findings) {
   const before = await probe.during(seconds);
   const child = fork(fileURLToPath(new URL('./lib/hostile-load.ts', import.meta.url)));

@@ -1,18 +1,18 @@
 /**
- * CPU of a delivery thread for a multivariant playlist that needs a signature, without sockets: compared with an open playlist, for viewers
- * with the same URL and for viewers with a URL each.
+ * CPU of a delivery thread for a multivariant playlist with a signed URL, without sockets, against an open playlist: for viewers with the
+ * same URL, and for viewers with different URLs.
  */
 import { signUrl } from '../src/access/signed-url.ts';
 import { median } from './lib/measure.ts';
 import type { BenchOptions, Figure, Report } from './lib/report.ts';
 import { RequestPath } from './lib/request-path.ts';
 
-/** Requests between two looks at the clock of the CPU. */
+/** Requests between two readings of the CPU clock. */
 const BATCH = 4096;
 const BATCHES_PER_SECOND = 10;
-/** The compiler of the JavaScript engine does its work in these. */
+/** Batches in which JavaScript is compiled. */
 const WARM_UP = 20;
-/** Most that a signature may cost, µs. */
+/** Allowed cost of a signature, µs. */
 const TARGET_US = 2.5;
 const KEYS = { policyQueryKeyName: 'policy', signatureQueryKeyName: 'signature', secretKey: 'aKq#1kj' };
 const HOUR_MS = 3_600_000;
@@ -28,7 +28,7 @@ function signed(more: string, expire: number): Buffer {
   return requestOf(signUrl(`http://localhost${PATH}${more}`, { url_expire: expire }, KEYS));
 }
 
-/** Makes the requests of a batch, outside of the measured time. */
+/** Makes the requests of a batch, outside the measured time. */
 function sources(): Readonly<Record<'open' | 'same' | 'distinct', () => readonly Buffer[]>> {
   const expire = Date.now() + HOUR_MS;
   const repeated = (request: Buffer) => Array.from({ length: BATCH }, () => request);
@@ -57,7 +57,7 @@ export async function run({ seconds, rounds }: BenchOptions): Promise<Report> {
   ]);
   const make = sources();
   const samples = { open: [] as number[], same: [] as number[], distinct: [] as number[] };
-  // Batches take turns, so that a noisy moment hits all.
+  // Batches take turns, so that disturbances hit all equally.
   for (let batch = 0; batch < WARM_UP + seconds * rounds * BATCHES_PER_SECOND; batch += 1) {
     for (const kind of ['open', 'same', 'distinct'] as const) {
       const measured = cost(path, make[kind]());

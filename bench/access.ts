@@ -1,6 +1,6 @@
 /**
- * The cost of access control: admissions by a control server beside a viewer, and requests of LL-HLS with signed URLs against unprotected
- * ones.
+ * The cost of access control: admissions by a control server beside a viewer, and LL-HLS requests with signed URLs against unprotected
+ * requests.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -19,21 +19,21 @@ import { publishSource, sourceFile } from './lib/source.ts';
 import { load } from './lib/wrk.ts';
 
 const PER_SECOND = 1000;
-/** How much later the hundredth frame of a viewer may be meanwhile, ms. */
+/** Allowed rise of a viewer's 99th percentile of frame delay, ms. */
 const DELAY_TARGET_MS = 1;
-/** Most times the CPU of a request that needs no signature. */
+/** Allowed CPU of a request that needs no signature, relative to an unprotected request. */
 const COST_TARGET = 1.1;
-/** The protected virtual host is reached by this name, the open one by the address. */
+/** Name of the protected virtual host; the open one is reached by its address. */
 const HOST = 'localhost';
 const KEYS = { policyQueryKeyName: 'policy', signatureQueryKeyName: 'signature', secretKey: 'aKq#1kj' };
 const HOUR_MS = 3_600_000;
-/** Of fewer frames a hundredth is a handful, and moved by 3 ms either way. */
+/** A hundredth of fewer frames is a handful, which disturbances move by 3 ms either way. */
 const WINDOW_SECONDS = 30;
 const IDLE_SECONDS = 3;
 const SLICE_SECONDS = 1;
-/** Sessions of a slice are reported to the main thread twice a second: that cost belongs to this slice's requests only. */
+/** Sessions of a slice are reported to the main thread twice a second: after this time their cost belongs to the slice. */
 const SETTLE_MS = 1200;
-/** Viewers with a URL each, in a slice of time: so many between two uses of one URL that the server has forgotten all of them. */
+/** Viewers with their own URLs in a slice: enough that the server has forgotten a URL before its next use. */
 const VIEWERS = 20_000;
 const MULTIVARIANT = 'multivariant playlist';
 const OF_EACH = `${MULTIVARIANT} with a URL of each viewer`;
@@ -41,7 +41,7 @@ const OVERHEAD_SECONDS = 5;
 /** All viewers come from one address. */
 const UNLIMITED = '<Limits><PerAddress><Viewers>0</Viewers></PerAddress></Limits>';
 
-/** A virtual host like that of the file, with protection. */
+/** A virtual host like that of the file, with access control. */
 async function createProtected(server: TestServer, access: object): Promise<void> {
   await server.api.create('/v1/vhosts', [{ name: 'protected', host: { names: [HOST] }, ...access }]);
   const encodes = { videos: [{ name: 'video', bypass: true }], audios: [{ name: 'audio', bypass: true }] };
@@ -58,7 +58,7 @@ async function answerOf<T extends AdmissionAnswer['type']>(child: ChildProcess, 
   return answer as Extract<AdmissionAnswer, { type: T }>;
 }
 
-/** The viewer is measured before and during the admissions, in each round. */
+/** Measures the viewer before and during the admissions in each round. */
 async function admissions({ seconds: asked, rounds }: BenchOptions): Promise<{ figure: Figure; note: string }> {
   const seconds = Math.max(asked, WINDOW_SECONDS);
   const child = fork(fileURLToPath(new URL('./lib/admission-load.ts', import.meta.url)));
@@ -106,7 +106,7 @@ async function admissions({ seconds: asked, rounds }: BenchOptions): Promise<{ f
   }
 }
 
-/** URLs of the same kinds of request in one virtual host. The first one begins a session each time. */
+/** URLs of the same kinds of requests in one virtual host. Each first request begins a session. */
 async function urlsOf(multivariant: string): Promise<Readonly<Record<string, string>>> {
   return await until(
     'a playlist with segments and parts',
@@ -120,12 +120,12 @@ async function urlsOf(multivariant: string): Promise<Readonly<Record<string, str
   );
 }
 
-/** Measures the cost of a request in each virtual host. */
+/** The two requests of a turn, one for each virtual host. */
 type Turn = Readonly<Record<'open' | 'signed', () => Promise<number>>>;
 
 let viewers = 0;
 
-/** Requests of viewers with a new URL each. */
+/** Requests of viewers, each with a new URL. */
 function viewersOf(url: string, keys?: typeof KEYS): string[] {
   return Array.from({ length: VIEWERS }, () => {
     viewers += 1;
@@ -135,7 +135,7 @@ function viewersOf(url: string, keys?: typeof KEYS): string[] {
   });
 }
 
-/** CPU of the server for a request, µs; the virtual hosts take turns, so that a noisy moment hits both. */
+/** CPU of the server per request, µs; the virtual hosts take turns, so that disturbances hit both equally. */
 async function costs({ seconds, rounds }: BenchOptions): Promise<Figure[]> {
   const server = await startServer({ segmentDuration: 4, segmentCount: 10, withoutHls: true, cpu: 0, head: UNLIMITED });
   const enables = { publishers: 'llhls' };
@@ -157,12 +157,12 @@ async function costs({ seconds, rounds }: BenchOptions): Promise<Figure[]> {
       });
       return (cpuMs * 1000) / result.requests;
     };
-    // The order alternates, because sessions of one turn end during the next ones. `turnOf` gives the two requests of a turn: parts leave
-    // the window.
+    // The order alternates, because sessions of one turn end during the next turns. `turnOf` returns the requests of a turn, because parts
+    // leave the window.
     const compare = async (name: string, turnOf: () => Promise<Turn>, isFirst: boolean): Promise<void> => {
       const measured = samples.get(name) ?? { open: [], signed: [] };
       samples.set(name, measured);
-      // The compiler of the JavaScript engine does its work meanwhile.
+      // Compiles JavaScript.
       if (isFirst) for (const warm of Object.values(await turnOf())) await warm();
       for (let turn = 0; turn * SLICE_SECONDS < seconds; turn += 1) {
         const ask = await turnOf();

@@ -1,4 +1,4 @@
-/** CPU per API request against a bare node:http server that answers the same JSON: the API alone, no media. */
+/** CPU per API request against a bare node:http server with the same JSON: the API alone, without media. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -9,7 +9,7 @@ import type { BenchOptions, Figure, Report } from './lib/report.ts';
 import { load } from './lib/wrk.ts';
 
 const TARGET = 2;
-/** The compiler of the JavaScript engine does its work in this time. */
+/** Time in which JavaScript is compiled. */
 const WARM_UP_SECONDS = 1;
 const HEADERS = [`Authorization: ${AUTHORIZATION}`];
 const ENDPOINTS = [

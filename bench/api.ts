@@ -1,4 +1,4 @@
-/** CPU per API request against a bare node:http server that answers the same JSON, in the same run. */
+/** CPU per API request against a bare node:http server with the same JSON, in the same run. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -13,7 +13,7 @@ import { load } from './lib/wrk.ts';
 
 const STREAMS = 3;
 const TARGET = 2;
-/** The compiler of the JavaScript engine does its work in this time. */
+/** Time in which JavaScript is compiled. */
 const WARM_UP_SECONDS = 1;
 const LIST = '/v1/vhosts/default/apps/app/streams';
 const ENDPOINTS = [

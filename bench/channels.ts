@@ -1,4 +1,4 @@
-/** The cost of a scheduled channel beside an RTMP ingest of the same media, and its distance from the wall clock after a day. */
+/** The cost of a scheduled channel beside an RTMP ingest of the same media, and its deviation from the wall clock after a day. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -12,9 +12,9 @@ import { type BenchOptions, RESULTS_FOLDER, type Report } from './lib/report.ts'
 import { movieFile, publishSource, SOURCE_GOP_SECONDS, sourceFile } from './lib/source.ts';
 
 const STREAMS = 20;
-/** Of each file: every channel passes from one to the next once a minute. */
+/** Length of each file: a channel passes to the next file once a minute. */
 const ITEM_SECONDS = 60;
-/** Until all code that a stream needs is compiled, and windows are full. */
+/** Time until the code of a stream is compiled, and windows are full. */
 const WARM_UP_SECONDS = 60;
 const IDLE_SECONDS = 10;
 const LEAST_SECONDS = 20;
@@ -23,7 +23,7 @@ const WINDOW = { segmentDuration: SOURCE_GOP_SECONDS, segmentCount: 4, withoutHl
 const CPU_TARGET = 1.5;
 const DRIFT_TARGET_MS = 50;
 
-/** CPU ms per second, and bytes received per second, of both servers over the same span. */
+/** CPU ms per second, and received bytes per second, of both servers over the same span. */
 interface Span {
   readonly cpu: readonly [channels: number, ingests: number];
   readonly bytes: readonly [channels: number, ingests: number];
@@ -36,7 +36,7 @@ async function startChannels(media: string): Promise<TestServer> {
   });
 }
 
-/** Channels that never have their boundaries at the same moment. */
+/** Writes schedules whose boundaries never coincide. */
 function schedule({ folder }: TestServer, file: string): void {
   mkdirSync(path.join(folder, 'channels'), { recursive: true });
   for (let index = 0; index < STREAMS; index += 1) {
@@ -66,7 +66,7 @@ async function watch(servers: readonly [TestServer, TestServer], seconds: number
   return { cpu: [rate('cpu', 0), rate('cpu', 1)], bytes: [rate('bytes', 0), rate('bytes', 1)] };
 }
 
-/** Both servers play at the same time, so that other load of the machine affects both. */
+/** Both servers play at the same time, so that other load affects both. */
 async function measure({ seconds, rounds }: BenchOptions): Promise<{ readonly idle: Span; readonly spans: readonly Span[] }> {
   const source = await sourceFile();
   const film = await movieFile(source, ITEM_SECONDS);

@@ -1,7 +1,7 @@
 /**
  * An origin and up to three edges: the cost of viewers as edges are added, the cost of an edge for the origin, and the time to the first
  * frame through an edge. All run on one machine, so all figures except the last are CPU times of processes. `CLUSTER_PARTS=llhls,webrtc`
- * chooses.
+ * selects parts.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -20,23 +20,23 @@ import { compileDrain } from './lib/socket-drain.ts';
 import { publishSource, SOURCE_GOP_SECONDS, sourceFile } from './lib/source.ts';
 
 const EDGES = [1, 2, 3];
-/** At each edge. */
+/** Viewers of each edge. */
 const VIEWERS = 100;
 /** Allowed cost of a viewer with two or three edges, relative to one edge. */
 const LINEAR = 1.1;
 const STREAMS = 10;
 const WARM_UP_MS = 5000;
-/** Time between the start or end of clients and a measurement, ms. */
+/** Pause before and after measurements, ms. */
 const REST_MS = 1000;
-/** New viewers of each kind in a round, */
+/** New viewers of each kind in a round. */
 const FIRSTS = 15;
-/** and how many of them come within the time of a GOP, where they do not disturb each other. */
+/** New viewers within a GOP, few enough not to disturb each other. */
 const FIRSTS_AT_ONCE = 5;
 /** The stream that all viewers watch; `withTopology` names streams by number. */
 const STREAM = 's0';
 const COLLECTION = `${apiPath.app('default', 'app')}/streams`;
 
-/** Opens origin and edges with `streams` at the origin for `work`, and ends all of it. */
+/** Opens origin and edges with `streams` streams at the origin for `work`, and closes them afterwards. */
 async function withTopology<T>(streams: number, work: (topology: EdgeTopology, names: readonly string[]) => Promise<T>): Promise<T> {
   const source = await sourceFile();
   const topology = await EdgeTopology.open(EDGES.length);
@@ -57,7 +57,7 @@ async function hasStreams(server: TestServer, count: number): Promise<void> {
   await until(`${count} streams at the edge`, async () => (await server.api.get<string[]>(COLLECTION)).length === count);
 }
 
-/** CPU that each further edge with `STREAMS` streams costs the origin, and that it uses itself without viewers; ms/s for each stream. */
+/** CPU that each further edge with `STREAMS` streams costs the origin, and that an edge without viewers uses itself; ms/s per stream. */
 async function originCosts({ seconds, rounds }: BenchOptions): Promise<Figure[]> {
   const further = EDGES.map((): number[] => []);
   const atEdges: number[] = [];
@@ -97,7 +97,7 @@ async function originCosts({ seconds, rounds }: BenchOptions): Promise<Figure[]>
   ];
 }
 
-/** CPU of all edges for each viewer, ms/s, with one, two and three of them. */
+/** CPU of all edges per viewer, ms/s, with one, two and three edges. */
 async function viewerCosts(
   { title, unit }: { title: string; unit: string },
   { seconds, rounds }: BenchOptions,
@@ -109,10 +109,10 @@ async function viewerCosts(
   const units: number[] = [];
   await withTopology(1, async (topology) => {
     const idle = await topology.rates(seconds);
-    // Code is compiled on its first run, at every edge.
+    // Code is compiled in its first run, at every edge.
     await withViewers(order(topology.edges.map(({ ports }) => ports.http)), () => delay(WARM_UP_MS));
     for (let round = 0; round < rounds; round += 1) {
-      // The number that begins is another one in each round, so that it is not the first that finds cold caches.
+      // Each round begins with another number of edges, so that cold caches do not always hit the same number.
       for (let turn = 0; turn < EDGES.length; turn += 1) {
         const at = (turn + round) % EDGES.length;
         const edges = topology.edges.slice(0, EDGES[at]);
@@ -165,9 +165,7 @@ function firstFigures(title: string, atOrigin: readonly number[], warm: readonly
   );
 }
 
-/**
- * Times of `count` new viewers, one after the other anywhere between two keyframes, `at once` of them at a time; before each `prepare`.
- */
+/** Times of `count` new viewers, spread between two keyframes, `at once` of them at a time; `prepare` runs before each group. */
 async function firstTimes(
   first: typeof firstLlhlsFrame,
   { ports }: TestServer,
@@ -187,8 +185,8 @@ async function firstTimes(
 }
 
 /**
- * ms to the first frame of new viewers. WebRTC viewers begin with the next keyframe, so they come at once; at an edge without the stream
- * there can be only one.
+ * ms to the first frame of new viewers. WebRTC viewers start at the next keyframe, so they come together; an edge without the stream can
+ * have only one.
  */
 async function firstFrames(title: string, first: typeof firstLlhlsFrame, { rounds }: BenchOptions): Promise<Figure[]> {
   return await withTopology(1, async ({ origin, edges: [edge] }) => {

@@ -1,4 +1,4 @@
-/** The cost of an open console for the server: the requests of the overview page in Chromium, repeated many times as often. */
+/** The cost of an open console for the server: the requests of the overview page in Chromium, repeated at many times the rate. */
 import { Agent, get } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Request } from 'playwright-core';
@@ -11,21 +11,19 @@ import { publishSource, sourceFile } from './lib/source.ts';
 import { metricsAnswer } from './metrics-micro.ts';
 
 const STREAMS = 50;
-/** Of an open console, ms a second. */
+/** Allowed cost of an open console, ms per second. */
 const TARGET = 5;
-/** The cost of the streams is not measured here: the cheaper they are, the steadier the figures. */
+/** Cheap streams, whose own cost is not measured here, give steadier figures. */
 const SOURCE = { width: 320, height: 180, kbps: 50, fps: 5 };
 const PUBLISH_DEADLINE_MS = 60_000;
-/** The console is open for this long before its requests are recorded. */
+/** Time that the console is open before its requests are recorded. */
 const WARM_UP_MS = 10_000;
 const LISTEN_MS = 20_000;
-/**
- * The requests are repeated this many times as often, and the result is divided by it: streams alone vary by more than a console costs.
- */
+/** Factor of the request rate, by which the result is divided: the cost of streams alone varies by more than one console. */
 const CONSOLES = 20;
-/** The compiler of the JavaScript engine does its work. */
+/** Time in which JavaScript is compiled. */
 const REPEAT_WARM_UP_SECONDS = 15;
-/** Spans with and without the requests for each round of the options. */
+/** Pairs of spans with and without requests, per round. */
 const PAIRS_PER_ROUND = 2;
 const STREAM_LIST = '/v1/vhosts/default/apps/app/streams';
 
@@ -35,7 +33,7 @@ interface Asked {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** All requests of an open overview over `LISTEN_MS`, in order. Its stream of events is open before and says nothing meanwhile. */
+/** Records all requests of an open overview over `LISTEN_MS`, in order. Its event stream is open before, and stays silent. */
 async function listen(browser: ConsoleBrowser, server: TestServer): Promise<readonly Asked[]> {
   const { page, context } = await browser.open(`${server.api.base}/console/`);
   try {
@@ -60,7 +58,7 @@ function ask({ url, headers }: Asked, agent: Agent): Promise<void> {
   return promise;
 }
 
-/** CPU of the server, ms a second, while `CONSOLES` consoles ask, evenly, or none does. */
+/** CPU of the server, ms per second, while `CONSOLES` consoles send their requests evenly, or none does. */
 async function rate(server: TestServer, seconds: number, asked: readonly Asked[]): Promise<number> {
   const agent = new Agent({ keepAlive: true, maxSockets: 6 });
   const every = LISTEN_MS / CONSOLES / asked.length;
@@ -81,7 +79,7 @@ function mean(values: readonly number[]): number {
   return values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
-/** Of the mean: two of three repeats of the whole bench are no further off. */
+/** Standard error of the mean: two of three repetitions of the whole bench are within it. */
 function standardError(values: readonly number[]): number {
   const middle = mean(values);
   return Math.sqrt(values.reduce((sum, value) => sum + (value - middle) ** 2, 0) / (values.length - 1) / values.length);
@@ -105,7 +103,7 @@ async function openConsole({ seconds, rounds }: BenchOptions): Promise<{ readonl
     const [pairs, none]: [number, readonly Asked[]] = [rounds * PAIRS_PER_ROUND, []];
     const found: { readonly without: number; readonly one: number }[] = [];
     for (let pair = 0; pair < pairs; pair += 1) {
-      // The first of a pair is the other one each time: what grows meanwhile falls out.
+      // The order within pairs alternates, so that a trend cancels out.
       const first = await rate(server, seconds, pair % 2 === 0 ? none : asked);
       const second = await rate(server, seconds, pair % 2 === 0 ? asked : none);
       const [without, beside] = pair % 2 === 0 ? [first, second] : [second, first];

@@ -1,9 +1,9 @@
 /**
- * Whether clients delay each other: many publishers on the main thread beside programs that call the API, on the existing cores. Measured
+ * Whether clients delay each other: many publishers on the main thread beside programs that call the API, on the available cores. Measured
  * are the listing times of LL-HLS parts of some streams, the delay of the event loop by its own metric and by a timer of the bench, and the
  * API's response times; then the same while all publishers connect at once, and leave. `BENCH_OTHER=…/scripts/start.mjs` names the program
- * of another checkout, which takes turns with this one and is then the baseline. `CROWD_PUBLISHERS`, `CROWD_WATCHED` and `CROWD_REQUESTS`
- * are their numbers, `CROWD_NODE_OPTIONS` is for the server.
+ * of another checkout, which takes turns with this one as the baseline. `CROWD_PUBLISHERS`, `CROWD_WATCHED` and `CROWD_REQUESTS` are their
+ * numbers, `CROWD_NODE_OPTIONS` is for the server.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -40,11 +40,11 @@ interface Window {
   readonly seconds: number;
   readonly server: number;
   readonly mainThread: number;
-  /** Time that the main thread was ready to run and had no processor, ms a second. */
+  /** Time that the main thread was ready but had no processor, ms per second. */
   readonly waited: number;
-  /** Lateness of the bench's timer, ms. */
+  /** Delays of the bench's timer, ms. */
   readonly delays: readonly number[];
-  /** By the server's own metric: an upper bound of the 99th percentile, ms. */
+  /** The server's own metric: an upper bound of the 99th percentile, ms. */
   readonly ownP99: number;
 }
 
@@ -55,9 +55,9 @@ interface Sample {
   readonly clients: Extract<ClientAnswer, { type: 'window' }>;
   readonly senders: Extract<SenderAnswer, { type: 'window' }>;
   readonly resident: number;
-  /** CPU of both children, ms a second. */
+  /** CPU of both child processes, ms per second. */
   readonly generators: number;
-  /** Idle time of all processors of the machine, ms a second. */
+  /** Idle time of all processors of the machine, ms per second. */
   readonly idle: number;
 }
 
@@ -82,7 +82,7 @@ const sendersTold = <T extends SenderAnswer['type']>(process: ChildProcess, orde
 const clientsTold = <T extends ClientAnswer['type']>(process: ChildProcess, order: ClientOrder, type: T) =>
   told<ClientAnswer, T>(process, order, type);
 
-/** Time that all processors together had nothing to do, ms. */
+/** Total idle time of all processors, ms. */
 function idleTime(): number {
   return cpus().reduce((sum, { times }) => sum + times.idle, 0);
 }
@@ -97,7 +97,7 @@ async function delaysOf(socket: string): Promise<readonly number[]> {
   return JSON.parse(await text(connect(socket))) as number[];
 }
 
-/** The counts of the buckets of the server's own histogram, by their bounds in seconds. */
+/** Counts of the server's own histogram, by upper bound in seconds. */
 async function ownDelays(server: TestServer): Promise<ReadonlyMap<number, number>> {
   const answer = await fetch(`${server.api.base}/metrics`, { headers: { authorization: server.api.authorization } });
   const page = await answer.text();
@@ -105,7 +105,7 @@ async function ownDelays(server: TestServer): Promise<ReadonlyMap<number, number
   return new Map([...buckets].map(([, bound = '', count]) => [bound === '+Inf' ? Number.POSITIVE_INFINITY : Number(bound), Number(count)]));
 }
 
-/** The upper bound for 99 of 100 samples between two readings, ms. */
+/** Upper bound of 99 % of the samples between two readings, ms. */
 function p99Bound(before: ReadonlyMap<number, number>, after: ReadonlyMap<number, number>): number {
   const counts = [...after].map(([bound, count]) => ({ bound, count: count - (before.get(bound) ?? 0) }));
   const all = counts.at(-1)?.count ?? 0;
@@ -135,7 +135,7 @@ async function sample(main: string, source: string, seconds: number): Promise<Sa
   const watch = fileURLToPath(new URL('./lib/turn-watch.mjs', import.meta.url));
   const socket = path.join('/tmp', `turn-watch-${process.pid}-${Date.now()}.sock`);
   const env = { NODE_OPTIONS: `--import ${watch} ${process.env['CROWD_NODE_OPTIONS'] ?? ''}`, TURN_WATCH: socket };
-  // All publishers come from one address, as those of a studio do.
+  // All publishers have one address, like those of a studio.
   const head = '<Limits><PerAddress><Publishers>0</Publishers><Viewers>0</Viewers></PerAddress></Limits>';
   const server = await startServer({ main, ...WINDOW, withoutHls: true, env, head });
   const [senders, clients] = [child('crowd-senders'), child('crowd-clients')];

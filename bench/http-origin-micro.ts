@@ -1,4 +1,4 @@
-/** CPU per request of delivery alone (no packager, no ingest), against nginx serving files of the same size in the same run. */
+/** CPU per request of delivery alone (no packager, no ingest), against nginx with files of the same size in the same run. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -12,7 +12,7 @@ import { load } from './lib/wrk.ts';
 interface Resource {
   readonly file: string;
   readonly bytes: number;
-  /** Most times nginx's CPU that a request may cost. */
+  /** Allowed CPU of a request, relative to nginx. */
   readonly target: number;
 }
 
@@ -24,7 +24,7 @@ const RESOURCES: Readonly<Record<string, Resource>> = {
 const CONNECTIONS = [1, 4];
 const START_DEADLINE = 10_000;
 
-/** A server that is measured; `base` leads to the files. */
+/** A measured server; `base` is the URL of its files. */
 interface Origin {
   readonly name: string;
   readonly child: Child;
@@ -43,7 +43,7 @@ async function startFiles(folder: string, root: string, sendfile: 'on' | 'off'):
   return { name: `nginx sendfile ${sendfile}`, child, base };
 }
 
-/** Median CPU microseconds per request of each origin, which take turns so that a noisy moment hits all. */
+/** Median CPU per request of each origin, µs; they take turns, so that disturbances hit all equally. */
 async function measure(origins: readonly Origin[], file: string, connections: number, options: BenchOptions): Promise<Map<Origin, number>> {
   const samples = new Map<Origin, number[]>(origins.map((origin) => [origin, []]));
   for (let round = 0; round < options.rounds; round += 1) {

@@ -19,18 +19,18 @@ const PUBLISHERS = [1, 10, 30];
 const SMALL: Window = { segmentDuration: SOURCE_GOP_SECONDS, segmentCount: 4 };
 /** The window in `conf/Server.xml`. */
 const SHIPPED: Window = { segmentDuration: 6, segmentCount: 10 };
-/** Memory is compared between these numbers of publishers. */
+/** Memory is compared between these two numbers of publishers. */
 const FEW = 10;
 const MANY = 30;
-/** A stream holds this many segments beyond the listed ones, and the one being made. */
+/** Segments held beyond the listed ones, including the growing segment. */
 const SEGMENTS_BEYOND = 4;
-/** The kernel counts CPU in ticks of 10 ms: few streams are watched for longer, and so is a server that has next to nothing to do. */
+/** The kernel counts CPU in ticks of 10 ms, so few streams, or an idle server, are measured for longer. */
 const STREAM_SECONDS = 20;
 const IDLE_SECONDS = 20;
-/** Publishers before anything counts, and for how long: afterwards all code that a stream needs is compiled. */
+/** Publishers before the measurement, and their time: afterwards the code of a stream is compiled. */
 const WARM_UP_PUBLISHERS = 10;
 const WARM_UP_SECONDS = 60;
-/** Then the server forgets them. */
+/** Time for the server to forget them. */
 const FORGET_SECONDS = 5;
 const CPU_TARGET = 10;
 const MEMORY_FACTOR = 1.3;
@@ -40,14 +40,14 @@ const SINK_WARM_UP_MS = 3000;
 interface IngestCost {
   readonly publishers: number;
   readonly window: Window;
-  /** CPU ms per second of the server without publishers: settled after the start, and after the publishers of the warm-up have left. */
+  /** CPU ms per second of the server without publishers: after its start, and after the publishers of the warm-up have left. */
   readonly coldIdle: number;
   readonly idle: number;
   /** CPU ms per second of the server with its publishers. */
   readonly busy: number;
-  /** Received from all publishers, bytes per second: less than they should send when the machine is too busy. */
+  /** Bytes per second received from all publishers: less than expected when the machine is too busy. */
   readonly received: number;
-  /** Resident MB: before the first publisher, when the window was full, and at the end. */
+  /** Resident MB: before the first publisher, with a full window, and at the end. */
   readonly memoryIdle: number;
   readonly memoryFirst: number;
   readonly memoryLast: number;
@@ -82,7 +82,7 @@ async function measure(source: string, publishers: number, window: Window, secon
   }
 }
 
-/** A new server compiles for a minute: that is part neither of a stream's cost nor of the idle cost. */
+/** A new server compiles for a minute, which belongs neither to a stream's cost nor to the idle cost. */
 async function warmUp(server: TestServer, source: string): Promise<void> {
   const encoders = Array.from({ length: WARM_UP_PUBLISHERS }, (_, index) => publishSource(source, server.rtmp(`warm${index}`)));
   try {
@@ -95,7 +95,7 @@ async function warmUp(server: TestServer, source: string): Promise<void> {
   await delay(FORGET_SECONDS * 1000);
 }
 
-/** CPU ms per second of one stream in a program that reads the same bytes from sockets and drops them: how fast the machine is now. */
+/** CPU ms per second of one stream in a program that reads the same bytes and drops them: the present speed of the machine. */
 async function measureSink(source: string, publishers: number, seconds: number): Promise<number> {
   const sink = new Child(process.execPath, [path.join(import.meta.dirname, 'lib/bare-sink-server.ts')], { name: 'bare node:net' });
   const encoders: Child[] = [];
@@ -120,7 +120,7 @@ async function bytesIn(server: TestServer): Promise<number> {
   return (await server.api.get<{ totalBytesIn: number }>('/v1/stats/current/vhosts/default/apps/app')).totalBytesIn;
 }
 
-/** Resident memory that one more stream takes, against the media in its window. */
+/** Resident memory of one more stream, against the media in its window. */
 function furtherStream(costs: readonly IngestCost[], mediaRate: number): Figure[] {
   return [SMALL, SHIPPED].flatMap((window): Figure[] => {
     const [few, many] = [FEW, MANY].map((publishers) => costs.find((cost) => cost.window === window && cost.publishers === publishers));

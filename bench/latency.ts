@@ -1,4 +1,4 @@
-/** How long things take: a frame to its playlist, the program to its API, a new viewer to the first frame. */
+/** Waiting times: from a frame to its playlist, from the start of the program to its API, and from a new viewer to the first frame. */
 import { Agent, get, type IncomingMessage } from 'node:http';
 import { requireProgram } from '../scripts/ensure-tools.ts';
 import { openBrowser } from '../test/harness/browser.ts';
@@ -15,12 +15,12 @@ import { publishSource, readFlv, SOURCE_FPS, SOURCE_SECONDS, sourceFile } from '
 const UNBLOCK_TARGET_MS = 10;
 const START_TARGET_MS = 600;
 const STARTS = 5;
-/** Before this many seconds of media the playlists are not offered yet. */
+/** Media, in seconds, before playlists are offered. */
 const WARM_UP_SECONDS = 6;
 
 interface TimedAnswer {
   readonly body: Buffer;
-  /** `performance.now()` when the first byte of the answer arrived. */
+  /** `performance.now()` at the first byte of the answer. */
   readonly arrivedAt: number;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Many viewers of LL-HLS at once: the delay of parts, failures, and the server's use of the machine. `CROWD_VIEWERS` (5000), `--seconds`
- * each round.
+ * Many LL-HLS viewers at once: the delay of parts, failures, and the server's use of the machine. `CROWD_VIEWERS` (5000); `--seconds` per
+ * round.
  */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
@@ -14,7 +14,7 @@ import type { BenchOptions, Report } from './lib/report.ts';
 import { publishSource, sourceFile } from './lib/source.ts';
 
 const VIEWERS = Number(process.env['CROWD_VIEWERS'] ?? 5000);
-/** Viewers and server share two cores: the bench tests whether the server is in time, not how much loopback copies. */
+/** A small stream, because viewers and server share two cores: the bench tests the server's punctuality, not the copying of loopback. */
 const SOURCE = { width: 320, height: 180, kbps: 200 };
 const IDLE_SECONDS = 3;
 
@@ -24,20 +24,20 @@ interface Lateness {
   readonly max: number;
 }
 
-/** The output of `llhls-viewers`. Delays in ms. */
+/** Output of `llhls-viewers`. Delays in ms. */
 interface CrowdFigures {
   readonly playlists: number;
   readonly parts: number;
-  /** How many there were of each kind. */
+  /** Number of failures by kind. */
   readonly failures: Readonly<Record<string, number>>;
-  /** Viewers more than four parts behind the first one at the end. */
+  /** Viewers more than four parts behind the first viewer at the end. */
   readonly behind: number;
   readonly bytes: number;
   readonly cpuMs: number;
   readonly lateness: { readonly playlist: Lateness; readonly part: Lateness };
 }
 
-/** Runs the viewers, who have `playlist` up to `sequence` and `part`, in a process of their own. */
+/** Runs the viewers, who have `playlist` up to `sequence` and `part`, in a separate process. */
 async function crowd(program: string, playlist: string, sequence: number, part: number, seconds: number): Promise<CrowdFigures> {
   const { pathname, search, port } = new URL(playlist);
   const args = [port, VIEWERS, pathname + search, sequence, part, seconds].map(String);
@@ -46,7 +46,7 @@ async function crowd(program: string, playlist: string, sequence: number, part: 
 }
 
 export async function run(options: BenchOptions): Promise<Report> {
-  // In one go: 120 s and 5 rounds are ten minutes.
+  // All rounds in one run: 120 s and 5 rounds are ten minutes.
   const seconds = options.seconds * options.rounds;
   const source = await sourceFile(SOURCE);
   const programs = await CompiledPrograms.compile(['llhls-viewers']);

@@ -1,4 +1,4 @@
-/** CPU per request of playlist, part and segment, against nginx serving the same bytes as files in the same run. */
+/** CPU per request of playlist, part and segment, against nginx with the same bytes as files in the same run. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { get, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -16,7 +16,7 @@ import type { BenchOptions, Report } from './lib/report.ts';
 import { publishSource, sourceFile } from './lib/source.ts';
 import { load } from './lib/wrk.ts';
 
-/** The requested resources and their forms. Browsers always take gzip; both servers then send the same compressed bytes. */
+/** The requested resources and their encodings. Browsers always accept gzip; both servers then send the same compressed bytes. */
 const RESOURCES = {
   playlist: { file: 'playlist.m3u8', encoding: 'identity', target: 1.3, by: 'http' },
   'playlist, gzip': { file: 'playlist.m3u8', encoding: 'gzip', target: 1.3, by: 'http' },
@@ -30,12 +30,12 @@ const RESOURCES = {
 type Resource = keyof typeof RESOURCES;
 const NAMES = Object.keys(RESOURCES) as Resource[];
 const IDLE_SECONDS = 3;
-/** The servers take turns, so that a noisy moment of the machine hits all. */
+/** The servers take turns, so that disturbances hit all equally. */
 const SLICE_SECONDS = 1;
-/** The compiler of the JavaScript engine does its work in this time. */
+/** Time in which JavaScript is compiled. */
 const WARM_UP_SECONDS = 1;
 
-/** URLs of the newest complete segment, its neighbour part and the playlist; their bytes are put into `folder`. */
+/** URLs of the newest complete segment, a part of it and the playlist; writes their bytes into `folder`. */
 async function discover(server: TestServer, tlsBase: string, folder: string): Promise<Record<Resource, string>> {
   const { video, parts, segments } = await until(
     'a playlist with segments and parts',
@@ -68,7 +68,7 @@ function newFolder(root: string, name: string): string {
   return folder;
 }
 
-/** GETs a URL and leaves the body as it was sent. */
+/** GETs a URL; the body keeps its encoding. */
 async function rawGet(url: string, encoding: string): Promise<{ status: number; headers: IncomingHttpHeaders; body: Buffer }> {
   const answer = await new Promise<IncomingMessage>((resolve, reject) =>
     get(url, { headers: { 'accept-encoding': encoding } }, resolve).once('error', reject),
@@ -76,7 +76,7 @@ async function rawGet(url: string, encoding: string): Promise<{ status: number; 
   return { status: answer.statusCode ?? 0, headers: answer.headers, body: await buffer(answer) };
 }
 
-/** CPU microseconds per request of `url` on the process tree of `pid`. */
+/** CPU per request of `url`, µs, in the process tree of `pid`. */
 async function cost(
   pid: number,
   idleRate: number,
@@ -88,7 +88,7 @@ async function cost(
   return { micros: (cpuMs * 1000) / result.requests, perSecond: result.perSecond };
 }
 
-/** For one resource: CPU of ours and of each nginx, and the share of ours beside the load generator. */
+/** CPU of ours and of each nginx for one resource, and our share beside the load generator. */
 interface Samples {
   readonly millrace: number[];
   readonly nginx: Map<string, number[]>;
@@ -98,7 +98,7 @@ interface Samples {
 interface Origins {
   readonly server: TestServer;
   readonly tlsBase: string;
-  /** Their names in notes. */
+  /** Names in notes. */
   readonly plain: readonly (readonly [name: string, server: StaticServer])[];
   readonly secure: readonly (readonly [name: string, server: StaticServer])[];
 }
@@ -114,7 +114,7 @@ async function measure(options: BenchOptions, root: string, { server, tlsBase, p
     for (const resource of NAMES) {
       const { file, encoding, by } = RESOURCES[resource];
       const { millrace, nginx, perSecond } = samples[resource];
-      // nginx keeps open files and their sizes: a file is never written twice.
+      // nginx caches open files and their sizes, so a file is never rewritten.
       const name = `${round}-${NAMES.indexOf(resource)}`;
       const urls = await discover(server, tlsBase, newFolder(root, name));
       for (let slice = 0; slice < options.seconds; slice += 1) {

@@ -1,4 +1,4 @@
-/** CPU of the main thread for one response to `/metrics`, computed from the responses: other load of the machine does not count. */
+/** CPU of the main thread for one response of `/metrics`, taken from the responses, so that other load does not count. */
 import path from 'node:path';
 import { AUTHORIZATION } from '../test/contract/harness.ts';
 import { Child } from '../test/harness/child.ts';
@@ -6,10 +6,10 @@ import { median } from './lib/measure.ts';
 import type { BenchOptions, Figure, Report } from './lib/report.ts';
 
 const STREAMS = 500;
-/** The compiler of the JavaScript engine does its work in these. */
+/** Responses in which JavaScript is compiled. */
 const WARM_UP = 20;
 const ASKS = 20;
-/** For an answer, ms. */
+/** Allowed time of a response, ms. */
 const TARGET = 20;
 
 async function ask(url: string): Promise<string> {

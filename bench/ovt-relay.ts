@@ -17,7 +17,7 @@ import { RtmpSender } from './lib/rtmp-sender.ts';
 import { publishSource, readFlv, SOURCE_SECONDS, sourceFile } from './lib/source.ts';
 
 const STREAMS = [1, 10];
-/** The kernel counts CPU in ticks of 10 ms: few streams are watched for longer. */
+/** The kernel counts CPU in ticks of 10 ms, so few streams are measured for longer. */
 const STREAM_SECONDS = 20;
 const WARM_UP_MS = 5000;
 const VIDEO_TRACK = 0;
@@ -47,7 +47,7 @@ async function startPair(): Promise<Pair> {
   };
 }
 
-/** CPU ms per second of one stream: through the relay, and taken in and packaged by the origin at the same time. */
+/** CPU ms per second of one stream: through the relay, and received and packaged by the origin at the same time. */
 async function costs(source: string, streams: number, seconds: number): Promise<{ relayed: number; ingested: number }> {
   const pair = await startPair();
   const encoders: Child[] = [];
@@ -74,7 +74,7 @@ async function costs(source: string, streams: number, seconds: number): Promise<
   }
 }
 
-/** The relay pulls a stream of the origin; resolves when it can be pulled from there. */
+/** Lets the relay pull a stream of the origin; resolves when edges can pull it from the relay. */
 async function pullFrom(pair: Pair, name: string): Promise<void> {
   const properties = { persistent: true, relay: true };
   await pair.relay.api.create(COLLECTION, { name, urls: [pair.ovt('origin', name)], properties });
@@ -84,7 +84,7 @@ async function pullFrom(pair: Pair, name: string): Promise<void> {
   });
 }
 
-/** Plays a stream and notes when each frame came. */
+/** Plays a stream and reports the arrival of each frame. */
 async function listen(url: string, onPicture: (packet: SourcePacket, at: number) => void): Promise<PullSession> {
   const sink = {
     setTracks: () => undefined,
@@ -110,7 +110,7 @@ async function delays(seconds: number): Promise<{ origin: number[]; added: numbe
   const sessions: PullSession[] = [];
   const origin: number[] = [];
   const added: number[] = [];
-  /** When the origin delivered a frame, by its content. */
+  /** Times at which the origin delivered frames, by their content. */
   const arrivals = new Map<number, number>();
   try {
     await until('the stream', async () => (await pair.origin.api.get<string[]>(COLLECTION)).includes('paced'));

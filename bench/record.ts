@@ -1,4 +1,4 @@
-/** The cost of recording, for each stream second: CPU and bytes, against ffmpeg copying the same into files. */
+/** The cost of recording per stream second: CPU and bytes, against ffmpeg that copies the same streams into files. */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -13,7 +13,7 @@ import type { BenchOptions, Figure, Report } from './lib/report.ts';
 import { publishSource, SOURCE_FPS, sourceFile } from './lib/source.ts';
 
 const STREAMS = 10;
-/** At once, spread over the streams: enough to stand out from the server's other work. */
+/** Simultaneous recordings over all streams: enough to stand out from the server's other work. */
 const RECORDINGS = 50;
 const FORMATS = ['mp4', 'ts'] as const;
 type Format = (typeof FORMATS)[number];
@@ -27,7 +27,7 @@ interface Task {
   readonly recordTime?: number;
 }
 
-/** One way to record, measured: CPU ms and MB for each second of one stream. */
+/** Cost of one way to record: CPU ms and MB per second of a stream. */
 interface Cost {
   readonly cpu: number;
   readonly bytes: number;
@@ -70,7 +70,7 @@ class Recorder {
     return this.server.api.get<Task[]>(`${APP}:records`);
   }
 
-  /** Ends all recordings; returns them as they were, when their files are finished. */
+  /** Ends all recordings; returns their last states once their files are finished. */
   async finish(): Promise<Task[]> {
     const ended: Task[] = [];
     for (const { id } of await this.tasks()) {
@@ -94,13 +94,13 @@ class Recorder {
   }
 }
 
-/** Video packets in a file. */
+/** Number of video packets in a file. */
 function videoPackets(file: string): number {
   const args = ['-v', 'error', '-select_streams', 'v', '-count_packets', '-show_entries', 'stream=nb_read_packets', '-of', 'csv=p=0', file];
   return Number.parseInt(execFileSync(requireProgram('ffprobe'), args, { encoding: 'utf8' }), 10);
 }
 
-/** The cost that many recordings add to a server that has the streams anyway, for each of them. */
+/** The cost per recording that many recordings add to a server with running streams. */
 async function measureOurs(recorder: Recorder, format: Format, seconds: number): Promise<Cost & { readonly missing: number }> {
   const { server, root } = recorder;
   const before = await cpuRate(server.pid, seconds);
@@ -115,14 +115,14 @@ async function measureOurs(recorder: Recorder, format: Format, seconds: number):
     const file = path.join(root, id);
     media += recordTime / 1000;
     bytes += statSync(file).size;
-    // The last frame may be under way when the answer is written.
+    // The last frame may be in progress when the answer is written.
     missing += Math.max(0, Math.floor((recordTime / 1000) * SOURCE_FPS) - 1 - videoPackets(file));
   }
   recorder.clear();
   return { cpu: (during - (before + after) / 2) / RECORDINGS, bytes: bytes / media / 2 ** 20, missing };
 }
 
-/** CPU of a program for each stream that reads the source in its own time and copies it into the files of that stream, or nowhere, ms/s. */
+/** CPU of one program per stream that reads the source in real time and copies it into files, or discards it, ms/s. */
 async function copying(source: string, filesOf: (stream: number) => readonly string[], seconds: number): Promise<number> {
   const programs = Array.from({ length: STREAMS }, (_, stream) => {
     const files = filesOf(stream);

@@ -1,4 +1,7 @@
-/** `npm run bench -- NAME… [--seconds N] [--rounds N]`: measures on loopback only, prints ratios, keeps JSON. `npm run bench -- report` makes a page of all of it. */
+/**
+ * `npm run bench -- NAME… [--seconds N] [--rounds N]`: measures on loopback only, prints ratios, keeps JSON. `npm run bench -- report`
+ * makes a page of all kept reports.
+ */
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
@@ -34,7 +37,7 @@ const BENCHES: Record<string, () => Promise<{ run(options: BenchOptions): Promis
   'access-micro': () => import('./access-micro.ts'),
 };
 const DEFAULTS = { seconds: '5', rounds: '3' };
-/** More would be a soak test. */
+/** Longer runs would be soak tests. */
 const MAX_SECONDS = 120;
 const MAX_ROUNDS = 20;
 
@@ -45,7 +48,7 @@ function usage(): never {
   process.exit(2);
 }
 
-/** Writes the page of what `folder` has, beside it, and says where. */
+/** Writes the page about the reports in `folder` beside it, and prints its path. */
 function writeReport(folder: string): void {
   const runs = readRuns(folder);
   const file = path.join(folder, 'report.html');
@@ -71,7 +74,7 @@ async function main(): Promise<void> {
   if (names.length === 0 || names.some((name) => BENCHES[name] === undefined)) usage();
   const missing = ensureTools('bench');
   if (missing.length > 0) throw new Error(`benches need ${missing.join(', ')}`);
-  // Without the addon everything costs a multiple, and nothing in the figures would say so.
+  // Without the addon everything costs several times as much, and no figure would show the reason.
   const native = loadAddon();
   if (native.addon === null && process.env['MILLRACE_NATIVE'] !== 'off') throw new Error(`there is no addon to measure: ${native.reason}`);
   for (const name of names) {

@@ -1,4 +1,4 @@
-/** The cost of SRT: CPU for each Mbit/s received and sent, against libsrt's own program, one process for each connection. */
+/** The cost of SRT: CPU per Mbit/s received and sent, against libsrt's own program with one process per connection. */
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { requireProgram } from '../scripts/ensure-tools.ts';
@@ -13,11 +13,11 @@ const KBPS = 2500;
 const LATENCY_MS = 120;
 const PAYLOADS_PER_MS = KBPS / 8 / 1316;
 const MIN_SHARE = 0.75;
-/** The kernel counts CPU in ticks of 10 ms: one connection is watched for longer. */
+/** The kernel counts CPU in ticks of 10 ms, so a single connection is measured for longer. */
 const CONNECTION_SECONDS = 20;
 /** Time for programs to listen before the first call. */
 const SETTLE_MS = 2000;
-/** With media, until code that runs some hundred times a second is compiled. */
+/** Time with media until code that runs some hundred times a second is compiled. */
 const WARM_UP_MS = 8000;
 const DEADLINE_MS = 20_000;
 const TARGET = 1;
@@ -45,7 +45,7 @@ async function ours(count: number, seconds: number): Promise<Cost> {
   }
 }
 
-/** Their receivers get what our sender sends, and our receiver gets what their senders read from a UDP port. */
+/** Their receivers get media from our sender, and our receiver gets media that their senders read from a UDP port. */
 async function theirs(count: number, seconds: number): Promise<Cost> {
   return { received: await theirReceivers(count, seconds), sent: await theirSenders(count, seconds) };
 }
@@ -93,7 +93,7 @@ async function startSink(children: Child[]): Promise<{ readonly child: Child; re
   return { child, port: Number(port) };
 }
 
-/** Calls the ports and sends to each. */
+/** Starts a sender that calls the ports. */
 async function startSource(children: Child[], ports: readonly number[]): Promise<Child> {
   const source = start(children, 'send', ports);
   const [, inputs = ''] = await source.printed(/^inputs (.+)$/m, DEADLINE_MS);
@@ -109,14 +109,14 @@ function start(children: Child[], mode: string, args: readonly number[]): Child 
   return child;
 }
 
-/** libsrt's program; its output is discarded. */
+/** Starts libsrt's program; its output is discarded. */
 function transmit(children: Child[], from: string, to: string): Child {
   const child = new Child('sh', ['-c', `exec ${requireProgram('srt-live-transmit')} -q '${from}' '${to}' > /dev/null`]);
   children.push(child);
   return child;
 }
 
-/** Throws when much less arrives meanwhile than is sent: then something else was measured. The sink counts once a second. */
+/** Throws when much less arrives than is sent, because something else was measured then. The sink counts once a second. */
 async function withMedia<T>(sink: Child, connections: number, work: () => Promise<T>): Promise<T> {
   const payloads = (): number => Number([...sink.stdout.matchAll(/^payloads (\d+)$/gm)].at(-1)?.[1] ?? 0);
   const startedAt = performance.now();

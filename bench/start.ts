@@ -1,6 +1,6 @@
 /**
  * The cost of a fresh server: until its API answers, idle, and with one publisher. `BENCH_OTHER=…/scripts/start.mjs` names the program of
- * another checkout, which then takes turns with this one as the baseline; without it the baseline is a bare Node.js.
+ * another checkout, which takes turns with this one as the baseline; without it the baseline is a bare Node.js.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { Child } from '../test/harness/child.ts';
@@ -16,14 +16,14 @@ const FIRST_START_TARGET_MS = 600;
 const START_TARGET_MS = 300;
 const RESIDENT_TARGET_MB = 90;
 const PUBLISHER_TARGET = 12;
-/** A publisher is fresh this long. */
+/** Time that a publisher counts as fresh. */
 const PUBLISHER_SECONDS = 12;
-/** Time for work that a start still does once it is ready. */
+/** Time for the rest of the start after the server is ready. */
 const SETTLE_MS = 700;
 
 const BARE = "setInterval(() => {}, 1e6); console.log('ready');";
 
-/** The measurements of each round, one value for each. */
+/** Measurements of a round. */
 interface Sample {
   readonly firstMs: number;
   readonly firstCpu: number;
@@ -52,7 +52,7 @@ async function rate(server: TestServer, seconds: number): Promise<number> {
   return ((threadTime(server.pid) - before) * 1000) / (performance.now() - since);
 }
 
-/** Waiting time of the first client over HTTP, ms: delivery threads start with it. */
+/** Wait of the first HTTP client, ms, which includes the start of delivery threads. */
 async function firstViewer(server: TestServer): Promise<number> {
   const since = performance.now();
   const { status } = await fetch(server.http('nobody', 'llhls.m3u8'));
@@ -64,7 +64,7 @@ async function sample(main: string, source: string, seconds: number): Promise<Sa
   const server = await spawnServer({ main, compileCache: true, webrtc: {}, withoutHls: true });
   try {
     const first = await startOf(server);
-    // The second start still writes code that the first had no time for.
+    // The second start still writes compiled code that the first had no time for.
     await server.restart();
     await server.respawn();
     const later = await startOf(server);
@@ -97,7 +97,7 @@ async function sample(main: string, source: string, seconds: number): Promise<Sa
   }
 }
 
-/** CPU time of the start of a Node.js that does nothing, ms, and its memory, MB. */
+/** CPU time of the start of an idle Node.js, ms, and its memory, MB. */
 async function bareStart(): Promise<{ cpu: number; resident: number; proportional: number }> {
   const node = new Child(process.execPath, ['-e', BARE]);
   try {

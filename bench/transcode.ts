@@ -1,6 +1,6 @@
 /**
- * The cost of transcoding: CPU against ffmpeg with the same output, latency against the encoder alone, memory, and the number of ladders
- * that fit.
+ * The cost of transcoding: CPU against ffmpeg with the same output, latency against the encoder alone, memory, and the number of
+ * simultaneous ladders.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -18,7 +18,7 @@ import type { BenchOptions, Figure, Report } from './lib/report.ts';
 import { SOURCE_FPS, SOURCE_SECONDS, sourceFile } from './lib/source.ts';
 
 const CPU_TARGET = 1;
-/** Losses of quality within this factor count as equal. */
+/** Factor up to which a loss of quality counts as equal. */
 const QUALITY_TARGET = 1.03;
 const OPUS: Sound = { id: 20, codec: 'opus', bitrate: 96_000 };
 const HD: Rung = { id: 10, width: 1280, height: 720, bitrate: 2_000_000 };
@@ -39,9 +39,9 @@ const SMALL_LADDER: Ladder = {
 };
 /** The encode whose latency is reported. */
 const TIMED: Ladder = { rungs: [{ id: 10, width: 640, height: 360, bitrate: 700_000 }], sounds: [] };
-/** Frames that do not count: the process and its caches are cold. */
+/** Frames before the measurement: the process and its caches are cold. */
 const WARM_UP = SOURCE_FPS;
-/** A ladder that is a second late at the end and grows no earlier is on its way to its first drop, 5 s behind. */
+/** A ladder that is a second late at the end, and was not before, will soon drop its first frames, at 5 s. */
 const LATE_FRAMES = SOURCE_FPS;
 const MIN_TRIAL_SECONDS = 8;
 const MAX_LADDERS = 64;
@@ -51,11 +51,11 @@ interface Cost {
   readonly process: number;
   readonly server: number;
   readonly memoryMb: number;
-  /** The encoder's own description in the first rung. */
+  /** Version of the encoder in the first rung. */
   readonly encoder: string;
 }
 
-/** The ladder as fast as it goes; the start of the process does not count. */
+/** Encodes the ladder as fast as possible; the start of the process does not count. */
 async function transcode(ladder: Ladder, media: Media, seconds: number): Promise<Cost> {
   const lab = new TranscodeLab();
   try {
@@ -93,7 +93,7 @@ async function finished(run: TranscodeRun, { rungs, sounds }: Ladder, seconds: n
   for (const { id } of sounds) await until('audio is complete', () => run.end(id) > seconds - 0.2);
 }
 
-/** Ms for each frame at its pace: through the transcoder, and in the encoder alone. */
+/** Ms per frame in real time: through the transcoder, and in the encoder alone. */
 async function latencies(file: string, media: Media, seconds: number): Promise<{ through: readonly number[]; alone: readonly number[] }> {
   const lab = new TranscodeLab();
   let through: readonly number[];
@@ -120,14 +120,14 @@ async function latencies(file: string, media: Media, seconds: number): Promise<{
   return { through, alone: (JSON.parse(text) as number[]).slice(WARM_UP) };
 }
 
-/** Whether this many ladders keep up in real time. */
+/** Whether `ladders` ladders keep up in real time. */
 async function holds(ladders: number, media: Media, seconds: number): Promise<boolean> {
-  // The machine is to be the limit, not the setting.
+  // The machine must be the limit, not the setting.
   const lab = new TranscodeLab({ maxProcesses: MAX_LADDERS });
   try {
     const names = Array.from({ length: ladders }, (_, index) => `stream-${index}`);
     const runs = names.map((stream) => new PacedRun(lab, encodesOf(SMALL_LADDER), [media.video, media.audio], { stream }));
-    // Small jobs share processes, so there are fewer of these than of ladders.
+    // Small jobs share processes, so there are fewer processes than ladders.
     await until('all processes run', () => runningProcesses(lab) === lab.supervisor.pids.length, { deadlineMs: 120_000 });
     const startAt = performance.now();
     await Promise.all(runs.map((run) => run.play(media.packets, startAt)));
@@ -147,7 +147,7 @@ function runningProcesses(lab: TranscodeLab): number {
   return lab.logger.lines.filter(({ message }) => /^transcoder process \d+ runs$/.test(message)).length;
 }
 
-/** The largest number of ladders that holds, searched from `guess` on. */
+/** The largest number of ladders that keeps up, searched from `guess` on. */
 async function mostLadders(guess: number, media: Media, seconds: number): Promise<number> {
   let count = Math.min(Math.max(1, guess), MAX_LADDERS);
   if (await holds(count, media, seconds)) {
@@ -159,7 +159,7 @@ async function mostLadders(guess: number, media: Media, seconds: number): Promis
   return count;
 }
 
-/** CPU ms that a small ladder needs for a second, from one at its pace. */
+/** CPU ms per second of a small ladder in real time. */
 async function smallLadderCost(media: Media, seconds: number): Promise<number> {
   const lab = new TranscodeLab();
   try {
@@ -179,7 +179,7 @@ interface Compared {
   readonly baselines: readonly number[];
 }
 
-/** Ours and ffmpeg in turns. */
+/** Compares our transcoder and ffmpeg in turns. */
 async function compare({ name, ladder }: (typeof LADDERS)[number], file: string, media: Media, options: BenchOptions): Promise<Compared> {
   const costs: Cost[] = [];
   const baselines: number[] = [];
@@ -207,7 +207,7 @@ function figuresOf({ name, costs, baselines }: Compared, seconds: number): Figur
   ];
 }
 
-/** Loss against the source: 1 less SSIM, so that a smaller figure is better, as everywhere. */
+/** Loss of quality as 1 minus SSIM, so that a smaller figure is better, as everywhere. */
 function qualityFigure({ rung, ours, theirs, bytes }: Likeness): Figure {
   return {
     name: `loss of quality at ${rung.height}p (1 − SSIM)`,

@@ -1,4 +1,4 @@
-/** CPU for each RTP packet that reaches a WebRTC viewer, by way of sending: addon, addon with plain sends, JavaScript. */
+/** CPU per RTP packet that reaches a WebRTC viewer, by way of sending: addon, addon with plain sends, JavaScript. */
 import { median } from './lib/measure.ts';
 import type { BenchOptions, Figure, Report } from './lib/report.ts';
 import type { FanoutResult } from './lib/webrtc-orders.ts';
@@ -8,7 +8,7 @@ interface Way {
   readonly name: string;
   readonly mode: 'segmented' | 'single';
   readonly env: NodeJS.ProcessEnv;
-  /** Viewers → most microseconds per packet that are good. */
+  /** Allowed microseconds per packet, by number of viewers. */
   readonly targets: ReadonlyMap<number, number>;
 }
 
@@ -28,15 +28,15 @@ const WAYS: readonly Way[] = [
   { name: 'addon, one send a packet', mode: 'single', env: {}, targets: new Map() },
   { name: 'JavaScript', mode: 'segmented', env: { MILLRACE_NATIVE: 'off' }, targets: new Map() },
 ];
-/** A way that brings the worst viewer less than this share of the packets does not carry so many: it is not asked for more. */
+/** A way that delivers less than this share of the packets to the worst viewer is overloaded: larger numbers are not tried. */
 const CARRIED = 0.9;
 const SETUP_TARGET_MS = 2;
 const MEMORY_TARGET_KIB = 60;
-/** Fewer viewers do not show the memory of one. */
+/** Fewer viewers do not show the memory of one viewer. */
 const MEMORY_VIEWERS = 200;
-/** Packets a second of one viewer in the figure "viewers per core". */
+/** Packets per second of one viewer in the figure "viewers per core". */
 const USUAL_RATE = 270;
-/** Packets a second that the stream of this bench has: 30 frames of 9, and 50 of audio. */
+/** Packets per second of this bench's stream: 30 frames of 9, and 50 of audio. */
 const PACKET_RATE = 30 * 9 + 50;
 
 async function measure(way: Way, viewers: number, seconds: number, { drain }: WebrtcTools): Promise<FanoutResult> {
@@ -68,7 +68,7 @@ async function measureAll({ seconds, rounds }: BenchOptions, tools: WebrtcTools)
       const perPacket = median(results.map((result) => result.perPacket));
       const worst = results.reduce((one, other) => (share(other) < share(one) ? other : one));
       const received = `${Math.round(worst.received)} of ${worst.expected} packets a viewer, ${worst.least} at the worst`;
-      // A way that is too slow does not even make the packets in time.
+      // An overloaded way does not even produce all packets in time.
       const isCarried = share(worst) >= CARRIED && results.every(({ expected }) => expected >= CARRIED * seconds * PACKET_RATE);
       const target = way.targets.get(viewers);
       const remark = isCarried ? received : `${received}: not carried`;

@@ -1,4 +1,4 @@
-/** How much later a frame that came in over RTMP leaves over WebRTC: last byte sent to last packet received. */
+/** Delay from the last byte of a frame sent over RTMP to its last packet received over WebRTC. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { type ReceivedPacket, WebrtcViewer } from '../test/fakes/webrtc-viewer.ts';
 import { until } from '../test/harness/poll.ts';
@@ -12,15 +12,15 @@ import { watch } from './lib/webrtc-watch.ts';
 const MEDIAN_TARGET_MS = 2;
 const P99_TARGET_MS = 5;
 const RTP_TICKS_PER_MS = 90;
-/** Before this many seconds of media the player is not there. */
+/** Media, in seconds, before the player connects. */
 const WARM_UP_SECONDS = 3;
-/** At least: p99 is then the 18th slowest of 1800 frames. */
+/** Minimum duration: p99 is then the 18th slowest of 1800 frames. */
 const MIN_SECONDS = 60;
 
-/** Frames from keyframe to keyframe. */
+/** Frames between keyframes. */
 const GOP = SOURCE_FPS * SOURCE_GOP_SECONDS;
 
-/** Milliseconds of each frame. The first that arrives is the last keyframe that was sent. */
+/** Delay of each frame, ms. The first frame to arrive is the last keyframe sent. */
 function delaysOf(sender: RtmpSender, arrivals: readonly { timestamp: number; at: number }[]): number[] {
   const [first] = arrivals;
   if (first === undefined) throw new Error('no frame arrived');
@@ -34,7 +34,7 @@ function delaysOf(sender: RtmpSender, arrivals: readonly { timestamp: number; at
   });
 }
 
-/** The source again and again. */
+/** The source in a loop. */
 function repeated(tags: readonly FlvTag[], seconds: number): readonly FlvTag[] {
   const times = Array.from({ length: Math.ceil(seconds / SOURCE_SECONDS) }, (_, n) => n * SOURCE_SECONDS * 1000);
   return times.flatMap((from) => tags.map((tag) => ({ ...tag, timestamp: from + tag.timestamp })));

@@ -1,6 +1,6 @@
 /**
- * WebRTC viewers across a network: the cost of a packet against a sender that does nothing else, how many viewers of 2.5 Mbit/s receive
- * everything, with which delay, and the effect of many simultaneous connections on the others.
+ * WebRTC viewers across a network: the cost of a packet against a bare sender, the number of viewers of 2.5 Mbit/s that receive everything,
+ * their delay, and the effect of many simultaneous connections on other viewers.
  */
 import { median } from './lib/measure.ts';
 import { NetworkPair, type Segmentation } from './lib/network-pair.ts';
@@ -8,11 +8,11 @@ import type { BenchOptions, Figure, Report } from './lib/report.ts';
 import type { FanoutOrder, FanoutResult, SpanResult } from './lib/webrtc-orders.ts';
 import { measureFanout, WebrtcTools } from './lib/webrtc-tools.ts';
 
-/** 2.5 Mbit/s: 30 frames a second, of them a keyframe every two seconds. */
+/** 2.5 Mbit/s: 30 frames per second, with a keyframe every two seconds. */
 const STREAM = { keyframe: 45, frame: 8, warmUp: 3, sendMode: 'segmented', drainMode: 'wait' } as const;
 const FEW = 200;
 const MANY = 1000;
-/** Tried where a thousand are too many. */
+/** Tried if a thousand viewers are too many. */
 const FEWER = [700, 400];
 const CROWD = { viewers: 800, perSecond: 100 };
 /** `VIEWERS_PARTS=many,crowd` selects parts; all of them take some minutes. */
@@ -47,7 +47,7 @@ class ViewersBench {
     return await measureFanout({ ...STREAM, seconds, drain, ...places, ...order }, { prefix: pair.inside('server') });
   }
 
-  /** The cost of a packet at few viewers, beside bare senders. */
+  /** The cost of a packet with few viewers, beside bare senders. */
   async cost(): Promise<void> {
     const ways = ['gso', 'mmsg', 'sendto'] as const;
     const bare = { program: this.#tools.bareSender, ways };
@@ -67,7 +67,7 @@ class ViewersBench {
     if (last !== undefined) this.#tell(`${FEW} viewers`, last);
   }
 
-  /** The same where the kernel splits messages before the device. */
+  /** As `cost`, with a kernel that splits messages before the device. */
   async cut(): Promise<void> {
     const result = await this.#measure({ viewers: FEW, bare: { program: this.#tools.bareSender, ways: ['gso'] } }, 'sender');
     const baseline = result.bare.gso?.perPacket ?? Number.NaN;
@@ -80,7 +80,7 @@ class ViewersBench {
     this.#tell(`${FEW} viewers, cut by the sender`, result);
   }
 
-  /** A thousand, or as many as get everything. */
+  /** A thousand viewers, or as many as receive everything. */
   async many(): Promise<void> {
     for (const viewers of [MANY, ...FEWER]) {
       const bare = { program: this.#tools.bareSender, ways: ['gso'] as const };
@@ -108,7 +108,7 @@ class ViewersBench {
     }
   }
 
-  /** Many who come at once. */
+  /** Many viewers that connect at once. */
   async crowd(): Promise<void> {
     const result = await this.#measure({ viewers: FEW, whole: true, crowd: CROWD });
     const { crowd } = result;

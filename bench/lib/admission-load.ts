@@ -1,5 +1,5 @@
 /**
- * A process with both ends of admissions: viewers that arrive at a steady rate, and the control server that is asked about them and answers
+ * A process with both ends of admissions: viewers that arrive at a steady rate, and the control server that answers requests about them
  * with a delay.
  */
 import { once } from 'node:events';
@@ -29,7 +29,7 @@ export type AdmissionAnswer =
 const THINKING_MS = 50;
 const TICK_MS = 1;
 const MAX_SOCKETS = 256;
-/** Limit of viewers without an answer; beyond it new viewers wait, which lowers the measured rate. */
+/** Limit of viewers without an answer; beyond it, new viewers wait, which lowers the measured rate. */
 const MAX_WAITING = 4000;
 
 const counts = { admitted: 0, others: 0, asked: 0, closed: 0 };
@@ -94,7 +94,7 @@ process.on('message', (order: AdmissionOrder) => {
   tell({ type: 'done', seconds: (performance.now() - startedAt) / 1000, ...counts });
 });
 
-// Viewers and control servers have processors of their own elsewhere.
+// Viewers and control servers normally run on other machines.
 setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
 control.listen(0, '127.0.0.1');
 await once(control, 'listening');

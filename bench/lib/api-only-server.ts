@@ -1,4 +1,4 @@
-/** The API on a real core with some live streams and nothing else: prints its port. */
+/** The API on a real core with some live streams and nothing else. Prints its port. */
 import { startApi } from '../../test/contract/harness.ts';
 
 const STREAMS = 3;

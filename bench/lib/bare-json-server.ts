@@ -1,4 +1,4 @@
-/** The least that node:http can do for a JSON answer: the yardstick of the API bench. */
+/** The minimum that node:http can do for a JSON answer: the yardstick of the API bench. */
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';

@@ -1,9 +1,9 @@
 // Yardstick of the WebRTC benches: sends packets of the same sizes at the same times to the same sockets, without protection.
-// Arguments: way, threads, seconds, bytes of a packet of video, of audio, packets of a frame, of a keyframe. Standard input has an IPv4
-// address and a port on each line. Prints one line of JSON: datagrams the system took, those it refused, CPU of the process in ms, and when the
-// first frame was due, ns of the monotonic clock.
+// Arguments: way, threads, seconds, bytes of a video packet, of an audio packet, packets of a frame, of a keyframe. Standard input has an
+// IPv4 address and a port on each line. Prints one line of JSON: datagrams that the system took and refused, CPU of the process in ms, and
+// the due time of the first frame, ns of the monotonic clock.
 //
-//   gso     a run of packets is one message that the kernel cuts (UDP_SEGMENT), up to 64 messages a call
+//   gso     a run of packets is one message that the kernel splits (UDP_SEGMENT), up to 64 messages a call
 //   mmsg    a message for each packet, up to 64 a call
 //   sendto  a call for each packet
 #include <arpa/inet.h>

@@ -23,13 +23,13 @@ import { Child } from '../../test/harness/child.ts';
 
 const DAY_MS = 86_400_000;
 const MIDNIGHT = Date.UTC(2026, 0, 1);
-/** As the service looks. */
+/** The interval of the service's checks. */
 const TICK_MS = 100;
-/** The wall clock is faster than the monotonic clock by this much, more than the error of a quartz. */
+/** The wall clock is faster than the monotonic clock by this share, more than the error of a quartz. */
 const SLEW = 50e-6;
 const TICKS_PER_MS = 90;
 
-/** A file of the day; `onAir`: where the schedule cuts it, ms, null for its end. */
+/** A file of the day; `onAir`: end by the schedule, ms, null for the end of the file. */
 interface Film {
   readonly name: string;
   readonly width: number;
@@ -40,7 +40,7 @@ interface Film {
   readonly onAir: number | null;
 }
 
-/** Lengths that fit neither each other, nor milliseconds, nor frames of sound. */
+/** The lengths are multiples neither of each other, nor of milliseconds, nor of audio frames. */
 const FILMS: readonly Film[] = [
   { name: 'a.mp4', width: 64, rate: [25, 2], frames: 771, sampleRate: 16_000, onAir: null },
   { name: 'b.mp4', width: 96, rate: [10, 1], frames: 400, sampleRate: 22_050, onAir: 31_037 },
@@ -49,7 +49,7 @@ const FILMS: readonly Film[] = [
 
 /** Results; times in ms. */
 export interface Day {
-  /** How far the first frame of an item is from where its schedule has it on the wall clock: the most, and in the end. */
+  /** Deviation of an item's first frame from its time in the schedule: the largest, and the last. */
   readonly most: number;
   readonly last: number;
   /** Maximum gap between the end of a frame and the next frame. */
@@ -57,11 +57,11 @@ export interface Day {
   readonly items: number;
   readonly packets: number;
   readonly files: number;
-  /** That it took. */
+  /** Duration of the simulation. */
   readonly seconds: number;
 }
 
-/** A wall clock in whole milliseconds that runs faster than the monotonic clock. */
+/** A wall clock in whole milliseconds that is faster than the monotonic clock. */
 class SlewedClock extends ManualClock {
   readonly #began = this.monotonic();
 
@@ -73,13 +73,13 @@ class SlewedClock extends ManualClock {
     return Math.floor(this.wallAt(this.monotonic()));
   }
 
-  /** The wall clock when the other one shows `at`. */
+  /** The wall clock at the time `at` of the monotonic clock. */
   wallAt(at: number): number {
     return MIDNIGHT + (at - this.#began) * (1 + SLEW);
   }
 }
 
-/** Counts reads in progress: time stands until they are complete. */
+/** Counts reads in progress: time stands still until they are complete. */
 class Reading {
   #open = 0;
 
@@ -97,7 +97,7 @@ class Reading {
     while (this.#open > 0);
   };
 
-  /** Sources whose reads are waited for. */
+  /** Wraps sources so that their reads are counted. */
   awaited(sources: ItemSources): ItemSources {
     return {
       open: (url, opening) =>
@@ -126,7 +126,7 @@ class DayMeter {
     this.#clock = clock;
   }
 
-  /** Consecutive films never have the same tracks, so this is called for every item. */
+  /** Consecutive films never have the same tracks, so each item has its call. */
   setTracks(tracks: readonly SourceTrack[]): void {
     const video = tracks.find((track) => track.type === 'video');
     const film = FILMS[this.items % FILMS.length];
@@ -159,7 +159,7 @@ function onAirMs(film: Film): number {
   return film.onAir ?? film.frames * frameMs(film);
 }
 
-/** Films that are made once in `folder`. */
+/** Makes the films in `folder`, once. */
 async function shoot(folder: string): Promise<void> {
   mkdirSync(folder, { recursive: true });
   for (const { name, width, rate, frames, sampleRate } of FILMS) {
@@ -193,8 +193,8 @@ async function shoot(folder: string): Promise<void> {
 }
 
 /**
- * Schedule, playout, file readers and files are real. Simulated are time, which stands still during reads, with a wall clock that gains on
- * the monotonic one; timers; and the stream, which only checks times.
+ * Schedule, playout, file readers and files are real. Simulated are the time, which stands still during reads, with a wall clock that gains
+ * on the monotonic clock; the timers; and the stream, which only checks times.
  */
 export async function playDay(folder: string): Promise<Day> {
   await shoot(folder);

@@ -1,4 +1,4 @@
-/** C++ programs of the benches, compiled when a bench begins. */
+/** C++ programs of the benches, compiled at the start of a bench. */
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -32,7 +32,7 @@ export class CompiledPrograms {
     return path.join(this.#folder, name);
   }
 
-  /** Deletes them. Idempotent. */
+  /** Deletes the programs. Idempotent. */
   async close(): Promise<void> {
     await rm(this.#folder, { recursive: true, force: true });
   }

@@ -1,4 +1,4 @@
-/** Child process of `crowd`: programs that call the API at a steady rate, and viewers of LL-HLS that record when each part was listed. */
+/** Child process of `crowd`: programs that call the API at a steady rate, and LL-HLS viewers that record the listing time of each part. */
 import { Agent, request } from 'node:http';
 import os from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -17,11 +17,11 @@ export type ClientAnswer =
       readonly type: 'window';
       /** Milliseconds of each request, by its kind. */
       readonly latencies: Readonly<Record<string, readonly number[]>>;
-      /** Answers that said no, and requests without one. */
+      /** Refusing answers, and requests without an answer. */
       readonly refused: number;
-      /** How much later than the earliest one of its stream each part was listed, less the media between them, ms. */
+      /** Delay of each part relative to the earliest part of its stream, without the media between them, ms. */
       readonly parts: readonly number[];
-      /** Most seconds of a part that the playlists allow. */
+      /** Largest part duration that the playlists announce, seconds. */
       readonly partTarget: number;
       readonly failedViewers: number;
     };
@@ -33,18 +33,18 @@ interface Ask {
   readonly body?: unknown;
 }
 
-/** Elsewhere they would have processors of their own. */
+/** Clients normally run on other machines. */
 const NICE = 19;
 const TICK_MS = 2;
 const MAX_SOCKETS = 64;
-/** Limit of requests without answer; beyond it new requests wait, and the rate shows it. */
+/** Limit of requests without an answer; beyond it, new requests wait, which lowers the rate. */
 const MAX_WAITING = 500;
 const DEADLINE_MS = 10_000;
 /** The parent process may have ended silently. */
 const MAX_MS = 300_000;
 const APP = apiPath.app('default', 'app');
 const STATS = '/v1/stats/current/vhosts/default';
-/** Writes go to a second virtual host: the virtual host with the streams is declared in the file, which is read-only. */
+/** Writes go to a second virtual host, because the declared virtual host with the streams is read-only. */
 const ASIDE = 'aside';
 const ASIDE_APPS = `${apiPath.vhost(ASIDE)}/apps`;
 const ASIDE_APP = apiPath.app(ASIDE, 'app');
@@ -61,7 +61,7 @@ let waiting = 0;
 let isOver = false;
 let timer: NodeJS.Timeout | undefined;
 
-/** The kind of request with this number: one of 100 is a write, and so on. */
+/** The kind of request `number`: one in 100 is a write, and so on. */
 function ask(number: number, streams: number): Ask {
   const stream = `s${(number * 7) % streams}`;
   const place = number % 100;
@@ -127,9 +127,9 @@ function askAll({ api, authorization, perSecond, streams }: Extract<ClientOrder,
   }, TICK_MS);
 }
 
-/** A viewer who asks for part after part. */
+/** A viewer that requests part after part. */
 class Watcher {
-  /** When the parts since the last window were listed, each less the media before it, ms. */
+  /** Listing times of the parts since the last window, each without the media before it, ms. */
   #places: number[] = [];
   #earliest = Number.POSITIVE_INFINITY;
   #media = 0;
@@ -148,7 +148,7 @@ class Watcher {
     }
   }
 
-  /** Notes the parts that are new; returns the URL of the next one. */
+  /** Records new parts; returns the URL of the next part. */
   #read(text: string, playlist: string): string {
     const now = performance.now();
     this.partTarget = Number(/PART-TARGET=([\d.]+)/.exec(text)?.[1]);
@@ -166,7 +166,7 @@ class Watcher {
         part = 0;
       }
     }
-    // A list of whole segments ends with the part that begins the next one.
+    // A playlist of whole segments ends with the part that begins the next segment.
     this.#seen = part > 0 ? `${sequence}/${part - 1}` : this.#seen;
     const next = new URL(playlist);
     next.searchParams.set('_HLS_msn', `${sequence}`);
@@ -181,7 +181,7 @@ class Watcher {
     this.#earliest = Math.min(this.#earliest, place);
   }
 
-  /** Since the last call. */
+  /** Delays since the last call. */
   take(): number[] {
     const late = this.#places.map((place) => place - this.#earliest);
     this.#places = [];
@@ -216,7 +216,7 @@ function window(): void {
   process.send?.(answer);
 }
 
-/** Ends all requests; streams may end. */
+/** Ends all requests; afterwards streams may end. */
 function rest(): void {
   isOver = true;
   clearInterval(timer);

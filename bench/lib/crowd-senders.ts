@@ -1,6 +1,6 @@
 /**
- * Child process of `crowd`: RTMP publishers at almost no cost. All send the same prepared film, each with its own offset in time; the wait
- * of every frame is known, so the generator's lateness is not counted as the server's.
+ * Child process of `crowd`: RTMP publishers at almost no cost. All send the same prepared film, each at another offset. The wait of every
+ * frame is known, so the generator's delay is not counted as the server's.
  */
 import { once } from 'node:events';
 import os from 'node:os';
@@ -18,19 +18,19 @@ export type SenderAnswer =
   | { readonly type: 'window'; readonly lateP99: number; readonly lateMost: number; readonly open: number }
   | { readonly type: 'ended' };
 
-/** Elsewhere encoders have processors of their own. */
+/** Encoders normally run on other machines. */
 const NICE = 19;
 const TICK_MS = 2;
 const FRAME_MS = 1000 / SOURCE_FPS;
-/** Bytes that one publisher may have waiting: beyond them it is not read, which `open` tells. */
+/** Limit of waiting bytes of a publisher; beyond it the server is not reading, which `open` reports. */
 const MAX_WAITING = 16 * 2 ** 20;
 /** The parent process may have ended silently. */
 const MAX_MS = 300_000;
 
 interface Film {
-  /** The messages with the parameters. */
+  /** Messages with the parameters. */
   readonly head: Buffer;
-  /** A frame of video each, with the audio before it. */
+  /** Messages of one video frame each, with the audio before it. */
   readonly frames: readonly Buffer[];
 }
 
@@ -45,7 +45,7 @@ const publishers: Publisher[] = [];
 let film: Film = { head: Buffer.alloc(0), frames: [] };
 let late: number[] = [];
 
-/** The tags repeated for this long, in their form on the wire. */
+/** Repeats the tags for `seconds`, in wire format. */
 function layOut(tags: readonly FlvTag[], seconds: number): Film {
   const media = tags.filter((tag) => isAudioFrame(tag) || isVideoFrame(tag));
   const frames: Buffer[] = [];
@@ -67,7 +67,7 @@ async function publish({ port, source, count, seconds }: Extract<SenderOrder, { 
   const senders = await Promise.all(Array.from({ length: count }, (_, index) => RtmpSender.open(port, 'app', `s${index}`)));
   const begun = performance.now();
   for (const [index, sender] of senders.entries()) {
-    // Keyframes of unsynchronised encoders fall at any time.
+    // Unsynchronised encoders have their keyframes at any time.
     const publisher = { sender, startsAt: begun + (index * SOURCE_GOP_SECONDS * 1000) / count, next: 0, isOpen: true };
     sender.socket.once('close', () => {
       publisher.isOpen = false;
@@ -101,7 +101,7 @@ function window(): void {
   process.send?.({ type: 'window', ...answer } satisfies SenderAnswer);
 }
 
-/** All at once. */
+/** Ends all publishers at once. */
 async function end(): Promise<void> {
   await Promise.all(
     publishers.map(async ({ sender, isOpen }) => {

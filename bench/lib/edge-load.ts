@@ -1,4 +1,4 @@
-/** Child process of `cluster`: viewers of edges, of one protocol, with a lower priority than servers have. */
+/** Child process of `cluster`: viewers of edges over one protocol, with a lower priority than the servers. */
 import { constants, setPriority } from 'node:os';
 import type WebSocket from 'ws';
 import { WebrtcViewer } from '../../test/fakes/webrtc-viewer.ts';
@@ -26,7 +26,7 @@ export type EdgeLoadAnswer =
   | {
       readonly type: 'counted';
       readonly seconds: number;
-      /** Parts, or packets, of a viewer; the lowest of all viewers where that is known. */
+      /** Parts, or packets, per viewer; the lowest of all viewers if known. */
       readonly each: number;
       readonly least: number;
       /** Bytes of bodies; null if they are not counted. */
@@ -34,7 +34,7 @@ export type EdgeLoadAnswer =
       readonly failed: number;
     };
 
-/** Handshakes at one time. */
+/** Handshakes in progress at once. */
 const AT_ONCE = 20;
 /** The parent process may have ended silently. */
 const MAX_MS = 120_000;
@@ -43,7 +43,7 @@ type Counted = Omit<Extract<EdgeLoadAnswer, { type: 'counted' }>, 'type' | 'seco
 
 let startedAt = 0;
 let count: () => Promise<Counted> = () => Promise.reject(new Error('nobody watches'));
-/** For as long as their viewers are to stay. */
+/** Kept open as long as their viewers stay. */
 const sockets: WebSocket[] = [];
 
 setPriority(constants.priority.PRIORITY_BELOW_NORMAL);

@@ -1,4 +1,4 @@
-/** An origin and edges that pull from it over OVT what their viewers ask for, all on this machine. */
+/** An origin and edges that pull streams over OVT for their viewers, all on this machine. */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -39,12 +39,12 @@ export class EdgeTopology {
     return new EdgeTopology(origin, edges, ovtPort);
   }
 
-  /** Where an edge finds a stream of the origin. */
+  /** URL of an origin's stream for an edge. */
   source(stream: string): string {
     return `ovt://127.0.0.1:${this.#ovtPort}/app/${stream}`;
   }
 
-  /** CPU of each server while `seconds` pass, ms a second; the origin is the first. */
+  /** CPU of each server over `seconds`, ms per second; the origin comes first. */
   async rates(seconds: number): Promise<number[]> {
     const servers = [this.origin, ...this.edges];
     const startedAt = performance.now();
@@ -59,7 +59,10 @@ export class EdgeTopology {
   }
 }
 
-/** The viewers' figures while `work` ran, and its result. The viewers run in another process, are connected before and gone afterwards. */
+/**
+ * Runs `work` with viewers; returns their figures and its result. The viewers run in another process, connect before, and are gone
+ * afterwards.
+ */
 export async function withViewers<T>(
   order: EdgeLoadOrder,
   work: () => Promise<T>,

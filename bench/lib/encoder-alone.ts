@@ -1,6 +1,6 @@
 /**
- * A program: `encoder-alone.ts FILE SECONDS WIDTH HEIGHT BITRATE` encodes the frames of a file at their pace with the settings of the
- * transcoder, and prints how long the encoder took for each, ms, as JSON. Decoding and scaling do not count.
+ * A program: `encoder-alone.ts FILE SECONDS WIDTH HEIGHT BITRATE` encodes the frames of a file in real time with the settings of the
+ * transcoder, and prints the encoding time of each frame, ms, as JSON. Decoding and scaling do not count.
  */
 import { availableParallelism } from 'node:os';
 import { VideoCodec } from '../../src/media/codec.ts';

@@ -1,4 +1,4 @@
-/** The same ladder made by ffmpeg, as the yardstick of transcoding. */
+/** The same ladder encoded by ffmpeg, as the yardstick of transcoding. */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { availableParallelism } from 'node:os';
@@ -10,7 +10,7 @@ import type { Ladder, Rung } from './ladder.ts';
 import { cpuTime } from './process-usage.ts';
 import { SOURCE_FPS } from './source.ts';
 
-/** The ffmpeg compared with: the system's unless BENCH_FFMPEG names another. */
+/** The ffmpeg for comparison: the system's, unless BENCH_FFMPEG names another. */
 export function ffmpegProgram(): string {
   const named = process.env['BENCH_FFMPEG'] ?? '';
   return named === '' ? requireProgram('ffmpeg') : named;
@@ -20,21 +20,19 @@ export function ffmpegVersion(): string {
   return /version (\S+)/.exec(execFileSync(ffmpegProgram(), ['-version'], { encoding: 'utf8' }))?.[1] ?? 'unknown';
 }
 
-/** The encoder that x264 names in its first frame, e.g. `x264 core 164 r3095 baee400`. */
+/** The version that x264 writes into its first frame, e.g. `x264 core 164 r3095 baee400`. */
 export function encoderOf(frame: Uint8Array | undefined): string {
   const text = Buffer.from(frame ?? []).toString('latin1');
   return /x264 - core (\d+ [^-]*)/.exec(text)?.[1]?.trim().replace(/^/, 'x264 core ') ?? 'an encoder that does not name itself';
 }
 
-/** The x264 of that ffmpeg. */
+/** The x264 version of that ffmpeg. */
 export function ffmpegEncoder(): string {
   const args = ['-v', 'error', '-f', 'lavfi', '-i', 'color=size=64x64', '-frames:v', '1', '-c:v', 'libx264', '-f', 'h264', '-'];
   return encoderOf(execFileSync(ffmpegProgram(), args));
 }
 
-/**
- * Same sizes, rates, threads and x264 settings as the transcoder has for `ladder`. `fileOf` names where the MPEG-TS of a rung goes.
- */
+/** The sizes, rates, threads and x264 settings that the transcoder uses for `ladder`. `fileOf` returns the path of a rung's MPEG-TS. */
 export function ffmpegArguments(
   { rungs, sounds }: Ladder,
   file: string,
@@ -61,7 +59,7 @@ export function ffmpegArguments(
   return [...input, '-filter_complex', graph, ...outputs, ...audio];
 }
 
-/** CPU ms of ffmpeg for `ladder`; its start does not count. */
+/** CPU ms of ffmpeg for `ladder`, without its start. */
 export async function ffmpegCost(ladder: Ladder, file: string, seconds: number): Promise<number> {
   return (await wholeCost(ladder, file, seconds)) - (await wholeCost(ladder, file, 1 / SOURCE_FPS));
 }

@@ -1,4 +1,4 @@
-/** How long a new viewer waits for the first frame of a stream. */
+/** The wait of a new viewer for the first frame of a stream. */
 import { WebrtcViewer } from '../../test/fakes/webrtc-viewer.ts';
 import { within } from '../../test/harness/poll.ts';
 import { mediaPlaylists, resolved } from './llhls-crowd.ts';
@@ -7,7 +7,7 @@ import { watch } from './webrtc-watch.ts';
 
 const DEADLINE_MS = 20_000;
 
-/** ms from the connection to the last byte of the newest part that begins with a keyframe: three playlists and files before it, on one connection. */
+/** ms from the connection to the last byte of the newest part with a keyframe, after three playlists and files, on one connection. */
 export async function firstLlhlsFrame(port: number, stream: string): Promise<number> {
   const startedAt = performance.now();
   const client = await RawClient.open(port);
@@ -36,7 +36,7 @@ export async function firstLlhlsFrame(port: number, stream: string): Promise<num
   }
 }
 
-/** ms from the connection of the signalling to the last packet of the first frame, which is a keyframe; the handshakes of the viewer are JavaScript. */
+/** ms from the signalling connection to the last packet of the first frame, a keyframe; the viewer's handshakes run in JavaScript. */
 export async function firstWebrtcFrame(port: number, stream: string): Promise<number> {
   const startedAt = performance.now();
   const whole = Promise.withResolvers<number>();

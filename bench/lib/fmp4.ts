@@ -1,4 +1,4 @@
-/** The few fields of fMP4 boxes that tell which frames a part holds. */
+/** The few fields of fMP4 boxes that give the frames of a part. */
 
 /** Ticks per second of the track, from the init segment's `mdhd`. */
 export function timescaleOf(init: Buffer): number {

@@ -1,4 +1,4 @@
-/** Load over HTTP/2 by h2load of nghttp2: one thread, TLS, as many requests at once on a connection as `streams`. */
+/** Load over HTTP/2 by h2load of nghttp2: one thread, TLS, `streams` concurrent requests per connection. */
 import { requireProgram } from '../../scripts/ensure-tools.ts';
 import { Child } from '../../test/harness/child.ts';
 import type { Load } from './wrk.ts';
@@ -14,7 +14,7 @@ export interface Http2LoadOptions {
   readonly headers?: readonly string[];
 }
 
-/** Sends GET requests for `seconds`; throws when an answer was not a success or a connection failed. */
+/** Sends GET requests for `seconds`; throws when an answer is not a success or a connection fails. */
 export async function loadHttp2({
   url,
   seconds,

@@ -1,4 +1,4 @@
-/** Attacks by hostile peers, a function for each kind: it makes one obstructive connection. Everything stays on loopback. */
+/** Attacks by hostile peers, a function for each kind, which makes one obstructive connection. Everything stays on loopback. */
 import { createSocket } from 'node:dgram';
 import { connect, type Socket } from 'node:net';
 import WebSocket from 'ws';
@@ -13,7 +13,7 @@ import { SRT_ABILITIES, srtConclusion } from '../../test/fakes/srt-packets.ts';
 import { AVCC } from '../../test/fixtures/bitstreams.ts';
 import { SIMULCAST_OFFER } from '../../test/fuzz/targets/webrtc.ts';
 
-/** Where the server listens. */
+/** Ports of the server. */
 export interface HostilePorts {
   readonly rtmp: number;
   readonly http: number;
@@ -25,7 +25,7 @@ export interface HostilePorts {
 
 /** One of many peers; `close` ends it at once. */
 export interface HostilePeer {
-  /** The server has not ended it. */
+  /** False once the server has ended it. */
   readonly isOpen: () => boolean;
   readonly close: () => void;
 }
@@ -36,7 +36,7 @@ export interface HostileKind {
 }
 
 const HOST = '127.0.0.1';
-/** Peers come from this many addresses, so that the attack exceeds the share of one address. */
+/** Number of source addresses, so that the attack exceeds the share of one address. */
 const ADDRESSES = 250;
 const DRIP_MS = 1000;
 const SRT_WRONG_PASSPHRASE = 'this is not the passphrase';
@@ -53,7 +53,7 @@ function addressOf(number: number): string {
   return `127.0.1.${1 + (number % ADDRESSES)}`;
 }
 
-/** A connection that says `bytes` and then, every second, the next of `drips`. */
+/** A connection that sends `bytes`, and then one of `drips` every second. */
 function dripping(port: number, number: number, bytes: Uint8Array, drip: Uint8Array | null = null): HostilePeer {
   const socket = connect({ port, host: HOST, localAddress: addressOf(number) });
   socket.on('error', () => undefined);
@@ -74,7 +74,7 @@ function peerOf(socket: Socket, timer: NodeJS.Timeout | null = null): HostilePee
   };
 }
 
-/** An RTMP client that sends `then` after its handshake, and nothing more. */
+/** An RTMP client that sends `then` after its handshake, and then stays silent. */
 function rtmp(port: number, number: number, then: Buffer): HostilePeer {
   const socket = connect({ port, host: HOST, localAddress: addressOf(number) });
   let received = 0;
@@ -159,7 +159,7 @@ function induction(number: number): Uint8Array {
   return serializeHandshake(greeting, { destination: 0, timestamp: 5, peer: HOST });
 }
 
-/** A wrong key; one is enough, as every caller is refused with it. */
+/** One wrong key is enough, because it refuses every caller. */
 const WRONG_KEY = SessionKeys.generate(SRT_WRONG_PASSPHRASE, 16).message();
 
 /** A caller that answers the server's cookie with the wrong key. */
@@ -189,7 +189,7 @@ function stunCheck(number: number): Uint8Array {
   });
 }
 
-/** A client that requests a missing resource, again and again on one connection. */
+/** A client that requests a missing resource repeatedly on one connection. */
 function asking({ http }: HostilePorts, number: number): HostilePeer {
   const request = `GET /app/none${number}/llhls.m3u8 HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`;
   const socket = connect({ port: http, host: HOST, localAddress: addressOf(number) });

@@ -1,22 +1,22 @@
-/** Child process of `abuse`: many hostile peers of a kind, until they are stopped. */
+/** Child process of `abuse`: many hostile peers of a kind, until it is told to stop. */
 import os from 'node:os';
 import { HOSTILE_KINDS, type HostilePeer, type HostilePorts } from './hostile-kinds.ts';
 
 export type HostileOrder =
   | { readonly type: 'attack'; readonly kind: string; readonly ports: HostilePorts; readonly count: number }
   | { readonly type: 'stop' };
-/** To `stop`: how many the server had not ended by then. */
+/** Answer to `stop`: the number of peers that the server had not ended. */
 export interface HostileAnswer {
   readonly open: number;
 }
 
-/** They come within a second. */
+/** The peers arrive in this many steps within a second. */
 const STEPS = 50;
 const STEP_MS = 20;
 /** The parent process may have ended silently. */
 const MAX_MS = 300_000;
 
-/** Elsewhere they would have processors of their own. */
+/** Attackers normally run on other machines. */
 const NICE = 5;
 
 const peers: HostilePeer[] = [];

@@ -1,39 +1,39 @@
-/** The reports that benches have kept as JSON, as one series for each figure. */
+/** The reports that benches have kept as JSON, with a series for each figure. */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import type { Figure } from './report.ts';
 
-/** One value of a figure, with the values beside it. */
+/** A value of a figure with the facts about its run. */
 export interface KeptValue extends Figure {
   /** ISO date and time. */
   readonly takenAt: string;
-  /** Of the machine in the minute before the report was kept. */
+  /** Load of the machine in the minute before the report was kept. */
   readonly load: number;
   readonly machine: string;
 }
 
-/** A figure over all runs that have it, the oldest first. */
+/** A figure over all runs that have it, oldest first. */
 export interface Series {
   readonly name: string;
   readonly values: readonly [KeptValue, ...KeptValue[]];
 }
 
-/** All that is known of one bench. */
+/** All kept results of a bench. */
 export interface KeptBench {
   readonly bench: string;
   readonly series: readonly Series[];
-  /** Of the newest run. */
+  /** Notes of the newest run. */
   readonly notes: readonly string[];
 }
 
 /** Reports of a folder. */
 export interface KeptRuns {
   readonly benches: readonly KeptBench[];
-  /** Files that are no report, each with the reason. */
+  /** Files that are not reports, each with the reason. */
   readonly unreadable: readonly string[];
 }
 
-/** The output of `saveReport`. */
+/** The format of `saveReport`. */
 interface KeptReport {
   readonly takenAt: string;
   readonly machine: { readonly cpu: string; readonly cores: number; readonly load: readonly number[] };
@@ -42,7 +42,7 @@ interface KeptReport {
   readonly notes: readonly string[];
 }
 
-/** Reads every JSON file of a folder. Other files are named and skipped. Throws if there is no such folder. */
+/** Reads every JSON file of a folder; other files are skipped. Throws if the folder does not exist. */
 export function readRuns(folder: string): KeptRuns {
   const unreadable: string[] = [];
   const reports: KeptReport[] = [];
@@ -70,7 +70,7 @@ function benchOf(bench: string, reports: readonly KeptReport[]): KeptBench {
   const series = new Map<string, KeptValue[]>();
   for (const { figures, takenAt, machine } of reports) {
     for (const figure of figures) {
-      // A measurement that came to nothing is kept as null.
+      // A measurement without a result is kept as null.
       if (!Number.isFinite(figure.value)) continue;
       const values = series.get(figure.name) ?? [];
       series.set(figure.name, values);
@@ -84,7 +84,7 @@ function benchOf(bench: string, reports: readonly KeptReport[]): KeptBench {
   };
 }
 
-/** Throws when it is no report. */
+/** Throws for an invalid report. */
 function checked(value: unknown): KeptReport {
   const report = value as Partial<KeptReport> | null;
   const isWhole =

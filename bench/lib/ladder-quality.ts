@@ -1,4 +1,4 @@
-/** The quality of a ladder's frames, by the SSIM filter of ffmpeg against the scaled source, beside ffmpeg with the same settings. */
+/** The quality of a ladder's frames, by ffmpeg's SSIM filter against the scaled source, compared with ffmpeg at the same settings. */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,17 +9,17 @@ import { ffmpegArguments, ffmpegProgram } from './ffmpeg-ladder.ts';
 import { encodesOf, type Ladder, type Media, type Rung } from './ladder.ts';
 import { SOURCE_FPS } from './source.ts';
 
-/** One rung of ours and of ffmpeg. */
+/** A rung encoded by us and by ffmpeg. */
 export interface Likeness {
   readonly rung: Rung;
   /** SSIM of all planes: 1 is the source itself. */
   readonly ours: number;
   readonly theirs: number;
-  /** Bytes of ours for each byte of ffmpeg's. */
+  /** Our bytes relative to ffmpeg's. */
   readonly bytes: number;
 }
 
-/** Encodes `seconds` of `media`, which is that of `source`, with the transcoder and with ffmpeg. Throws when either makes another number of frames. */
+/** Encodes `seconds` of `media`, the content of `source`, with the transcoder and with ffmpeg. Throws if either drops or adds frames. */
 export async function compareQuality(ladder: Ladder, source: string, media: Media, seconds: number): Promise<Likeness[]> {
   const folder = mkdtempSync(path.join(tmpdir(), 'millrace-quality-'));
   const theirFile = ({ height }: Rung): string => path.join(folder, `theirs-${height}.ts`);
@@ -49,7 +49,7 @@ function ffmpeg(program: string, args: readonly string[]): string {
   return stderr;
 }
 
-/** Frame by frame, whatever their times: all frames must be present. */
+/** Compares frame by frame, regardless of times: all frames must be present. */
 function similarity(file: string, source: string, { width, height }: Rung, frames: number): number {
   const count = 'settb=1/1000,setpts=N';
   const graph = `[0:v]${count}[made];[1:v]trim=end_frame=${frames},scale=${width}:${height}:flags=bicubic,${count}[source];[made][source]ssim`;
@@ -60,7 +60,7 @@ function similarity(file: string, source: string, { width, height }: Rung, frame
   return all;
 }
 
-/** The video alone, without its container. */
+/** Size of the video without its container. */
 function videoBytes(file: string, folder: string): number {
   const bare = path.join(folder, 'video.h264');
   ffmpeg(requireProgram('ffmpeg'), ['-v', 'error', '-nostdin', '-y', '-i', file, '-map', '0:v', '-c', 'copy', '-f', 'h264', bare]);

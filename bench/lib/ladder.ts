@@ -1,4 +1,4 @@
-/** Ladders of encodes of the benches' sources, and the proof that the output decodes. */
+/** Ladders of encodes of the benches' sources, and the check that their output decodes. */
 import { describeAudio, describeVideo } from '../../src/codecs/describe.ts';
 import type { EncodedPacket, EncodeRequest } from '../../src/core/transcoding.ts';
 import { AudioCodec, VideoCodec } from '../../src/media/codec.ts';
@@ -37,7 +37,7 @@ export function readMedia(file: string, seconds: number): Media {
   let frames = 0;
   for (const tag of tags) {
     if (isVideoFrame(tag)) {
-      // From 0 on, because encodes have their keyframes on the whole second: so the source's are at the same frames.
+      // Starts at 0: encodes have keyframes on whole seconds, which then coincide with the source's.
       const pts = frames * FRAME;
       frames += 1;
       const keyframe = (tag.data[0] ?? 0) >> 4 === 1;
@@ -97,9 +97,9 @@ export function judge(run: TranscodeRun, { rungs, sounds }: Ladder, seconds: num
   }
 }
 
-/** A run that is fed in real time and notes how long each frame took. */
+/** A run that is fed in real time, and records the delay of each frame. */
 export class PacedRun extends TranscodeRun {
-  /** From a frame's way into the transcoder to its way out, ms, of all encodes. */
+  /** Delays of all encodes' frames from input to output of the transcoder, ms. */
   readonly delays: number[] = [];
   readonly #sentAt = new Map<number, number>();
 
@@ -109,7 +109,7 @@ export class PacedRun extends TranscodeRun {
     if (sentAt !== undefined && this.track(packet.encodeId).type === 'video') this.delays.push(performance.now() - sentAt);
   }
 
-  /** Hands `packets` on when they are due; resolves behind the last. `startAt` is of `performance.now()`. */
+  /** Passes `packets` on at their times; resolves after the last one. `startAt`: a value of `performance.now()`. */
   async play(packets: readonly Packet[], startAt: number): Promise<void> {
     for (const packet of packets) {
       const wait = startAt + toSeconds(packet.dts, packet.track.timebase) * 1000 - performance.now();

@@ -1,4 +1,4 @@
-/** A stream received over RTMP and one viewer over WebRTC, for any duration: the delay of each frame at any time. */
+/** A stream received over RTMP and one viewer over WebRTC, for any duration: the delay of each frame. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type WebSocket from 'ws';
 import { type ReceivedPacket, WebrtcViewer } from '../../test/fakes/webrtc-viewer.ts';
@@ -9,7 +9,7 @@ import { type FlvTag, readFlv, SOURCE_FPS, SOURCE_GOP_SECONDS, SOURCE_SECONDS, s
 import { watch } from './webrtc-watch.ts';
 
 const RTP_TICKS_PER_MS = 90;
-/** Before this many seconds of media the player is not there. */
+/** Media, in seconds, before the viewer connects. */
 const WARM_UP_SECONDS = 3;
 
 interface Arrival {
@@ -19,9 +19,9 @@ interface Arrival {
 
 /** Measurements of a window. */
 export interface ProbeWindow {
-  /** From the last byte that was sent to the last packet that came, ms, of each frame. */
+  /** Delay of each frame from its last sent byte to its last received packet, ms. */
   readonly delays: readonly number[];
-  /** Frames that were sent and did not come. */
+  /** Frames that were sent but not received. */
   readonly missing: number;
 }
 
@@ -33,7 +33,7 @@ export class LatencyProbe {
   #socket: WebSocket | null = null;
   #ssrc = 0;
   readonly #arrivals: Arrival[] = [];
-  /** Media time of the first frame that came, ms. */
+  /** Media time of the first received frame, ms. */
   #base = 0;
 
   private constructor(sender: RtmpSender) {
@@ -57,21 +57,21 @@ export class LatencyProbe {
     this.#ssrc = ssrc;
     this.#socket = socket;
     await until('frames to arrive', () => this.#arrivals.length > 0);
-    // The first that arrives is the last keyframe that was sent.
+    // The first frame to arrive is the last keyframe sent.
     const [first] = this.#arrivals;
     const gop = SOURCE_FPS * SOURCE_GOP_SECONDS;
     this.#base = this.#sender.frames.filter(({ sentAt }, n) => n % gop === 0 && sentAt <= (first?.at ?? 0)).at(-1)?.timestamp ?? 0;
   }
 
   #onPacket(viewer: WebrtcViewer, packet: ReceivedPacket): void {
-    // The kept packets are not used.
+    // Unused, so memory is freed.
     viewer.packets.length = 0;
     if (packet.marker && (this.#ssrc === 0 || packet.ssrc === this.#ssrc)) {
       this.#arrivals.push({ timestamp: packet.timestamp, at: performance.now() });
     }
   }
 
-  /** Watches for this long; the last half second is left out, as it may still be in transit. */
+  /** Watches for `seconds`; the last half second is left out, because it may still be in transit. */
   async during(seconds: number): Promise<ProbeWindow> {
     const from = performance.now();
     await delay(seconds * 1000);
@@ -110,7 +110,7 @@ export class LatencyProbe {
   }
 }
 
-/** The tags repeated, with continuing times. */
+/** The tags in a loop, with continuing times. */
 function looped(tags: readonly FlvTag[], seconds: number): FlvTag[] {
   const all: FlvTag[] = [];
   for (let start = 0; start < seconds; start += SOURCE_SECONDS) {

@@ -1,10 +1,10 @@
 /**
  * Many LL-HLS viewers in one process. Each follows video and audio on one connection by blocking reloads, with gzip as browsers do, and
- * fetches every part. One viewer per edge parses its playlists; the others send the same requests and check the status only.
+ * fetches every part. One viewer per edge parses its playlists; the others send the same requests and only check the status.
  */
 import { RawClient } from './raw-client.ts';
 
-/** The newest part that a playlist lists, and what to wait for after it. */
+/** The newest listed part, and the next request. */
 interface Position {
   readonly part: string;
   readonly next: string;
@@ -17,11 +17,11 @@ export interface CrowdCounts {
   playlists: number;
   parts: number;
   bytes: number;
-  /** Answers that were no success. */
+  /** Answers that were not a success. */
   failed: number;
 }
 
-/** Video or audio of one edge, as the viewer that reads its playlists sees it. */
+/** Video or audio of one edge, as read by the viewer that parses playlists. */
 class Rendition {
   readonly path: string;
   position: Position;
@@ -40,13 +40,13 @@ class Rendition {
     return new Rendition(client, path, positionOf(String(body), path));
   }
 
-  /** Resolves with a position that is not `position`. */
+  /** Resolves with the next position after `position`. */
   async beyond(position: Position): Promise<Position> {
     if (this.position === position) await new Promise<void>((resolve) => this.#waiting.push(resolve));
     return this.position;
   }
 
-  /** Until the connection ends. */
+  /** Reads playlists until the connection ends. */
   async lead(counts: CrowdCounts): Promise<void> {
     for (;;) {
       const answer = await this.#client.get(this.path + this.position.next, { keep: true });
@@ -128,7 +128,7 @@ export class LlhlsCrowd {
     }
   }
 
-  /** A connection that ends by itself counts as a failure. */
+  /** The end of a connection counts as a failure. */
   #run(work: Promise<void>): void {
     work.catch(() => {
       if (!this.#isClosed) this.counts.failed += 1;
@@ -136,7 +136,7 @@ export class LlhlsCrowd {
   }
 }
 
-/** Paths of the media playlists of a stream: video, and audio where there is some. */
+/** Paths of a stream's media playlists: video, and audio if there is any. */
 export async function playlistsOf(port: number, stream: string): Promise<string[]> {
   const client = await RawClient.open(port);
   try {
@@ -149,7 +149,7 @@ export async function playlistsOf(port: number, stream: string): Promise<string[
   }
 }
 
-/** Paths of the media playlists that the multivariant playlist at `path` names: the first video, and its audio where there is some. */
+/** Paths of the media playlists named by the multivariant playlist at `path`: the first video, and its audio if there is any. */
 export function mediaPlaylists(text: string, path: string): string[] {
   const video = text.split('\n').find((line) => line.trim() !== '' && !line.startsWith('#'));
   const audio = /#EXT-X-MEDIA:TYPE=AUDIO.*URI="([^"]+)"/.exec(text)?.[1];

@@ -1,10 +1,10 @@
-// Viewers of the bench `llhls-crowd`, in one thread: each has a connection, requests the playlist with the next part (blocking, with gzip),
-// then that part, as hls.js does. The first of them, the leader, requests playlists without gzip and reads them for all.
+// Viewers of the bench `llhls-crowd`, in one thread. Each has a connection, requests the playlist with the next part (blocking, with gzip),
+// then that part, as hls.js does. The first viewer, the leader, requests playlists without gzip and reads them for all.
 //
-// Arguments: port, number of viewers, path and query of the playlist, newest media sequence number and newest part of it, seconds.
+// Arguments: port, number of viewers, path and query of the playlist, its newest media sequence number and newest part, seconds.
 //
-// Lateness counts from the end of a part by the times of the playlist (when the last frame was due from the encoder) to the arrival of the
-// last byte by the kernel's time stamp: that the viewers of a whole crowd share a processor is no delay of the server's.
+// The delay counts from the end of a part by the times of the playlist (when the encoder had to send the last frame) to the arrival of the
+// last byte by the kernel's time stamp, so the shared processor of the viewers is not counted as a delay of the server.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -30,7 +30,7 @@ namespace {
 
 constexpr size_t kBuffer = 1 << 20;
 constexpr int kEventsAtOnce = 512;
-// Viewers that came while others were still connecting are not measured.
+// Viewers that connected while others were still connecting are not measured.
 constexpr int64_t kSettleMs = 2000;
 constexpr long kAddresses = 250;
 constexpr size_t kPartsBehind = 4;
@@ -48,7 +48,7 @@ struct Position {
   bool operator<(const Position& other) const { return sequence != other.sequence ? sequence < other.sequence : part < other.part; }
 };
 
-// A part that some playlist listed, and the viewers' next request.
+// A part of some playlist, and the viewers' next request.
 struct Part {
   Position position;
   std::string url;
@@ -59,13 +59,13 @@ struct Part {
 struct Viewer {
   int socket = -1;
   bool waits_for_part = false;
-  // Of the part it wants, in the list of all.
+  // Index of the wanted part in the list of all parts.
   size_t index = 0;
-  // Start of an answer whose head is not whole.
+  // Beginning of an incomplete answer head.
   std::string head;
-  // Bytes of the body that are still to come; negative before the head.
+  // Remaining bytes of the body; negative before the head.
   int64_t rest = -1;
-  // Of the leader's playlists.
+  // Body of the leader's playlists.
   std::string body;
 };
 
@@ -92,7 +92,7 @@ class Crowd {
       address.sin_family = AF_INET;
       address.sin_port = htons(static_cast<uint16_t>(port_));
       address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-      // The server limits the viewers of an address: these have 250.
+      // The server limits the viewers of an address, so the viewers come from 250 addresses.
       sockaddr_in own = {};
       own.sin_family = AF_INET;
       own.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1 + static_cast<uint32_t>((&viewer - viewers_.data()) % kAddresses));
@@ -110,7 +110,7 @@ class Crowd {
       epoll_ctl(epoll_, EPOLL_CTL_ADD, viewer.socket, &event);
       viewer.index = parts_.size();
       AskForPlaylist(&viewer);
-      // Connected viewers continue meanwhile.
+      // Serves connected viewers meanwhile.
       Turn(0);
     }
     return true;
@@ -140,7 +140,7 @@ class Crowd {
   }
 
  private:
-  // Viewers that still wait for a part which others had long ago.
+  // Number of viewers that wait for a part which others received long ago.
   size_t Behind() const {
     return static_cast<size_t>(std::count_if(viewers_.begin(), viewers_.end(), [&](const Viewer& viewer) {
       return viewer.socket >= 0 && viewer.index + kPartsBehind < parts_.size();
@@ -233,7 +233,7 @@ class Crowd {
     }
     if (Leads(viewer) && !viewer->waits_for_part) viewer->body += bytes;
     viewer->rest -= static_cast<int64_t>(bytes.size());
-    // One request at a time: more bytes than its answer are an error.
+    // More bytes than one answer are an error.
     if (viewer->rest < 0) return Fail(viewer, "more than was requested");
     if (viewer->rest > 0) return;
     viewer->rest = -1;
@@ -264,7 +264,7 @@ class Crowd {
     GoOn(viewer, at);
   }
 
-  // With the part that its playlist brought, as soon as the leader has read it.
+  // Requests the part in the viewer's playlist as soon as the leader has read it.
   void GoOn(Viewer* viewer, int64_t at) {
     if (viewer->index >= parts_.size()) {
       early_.push_back({viewer, at});
@@ -284,7 +284,7 @@ class Crowd {
     values->push_back(static_cast<float>(at - parts_[viewer->index].end) / 1000);
   }
 
-  // Appends the parts of a playlist that are not yet known.
+  // Appends new parts of a playlist.
   void Learn(const std::string& text) {
     long sequence = 0;
     long index = 0;
@@ -313,7 +313,7 @@ class Crowd {
   void Add(Part part) {
     if (!(newest_ < part.position)) return;
     newest_ = part.position;
-    // Of the first in a playlist of several, the viewers have asked for it already.
+    // If a playlist lists several new parts, the viewers have requested the first one already.
     if (asked_.size() <= parts_.size()) asked_.push_back(part.position);
     parts_.push_back(std::move(part));
   }
@@ -327,7 +327,7 @@ class Crowd {
 
   std::string Resolve(const std::string& uri) const { return uri.rfind('/', 0) == 0 ? uri : folder_ + uri; }
 
-  // Of ISO 8601 with milliseconds and a zone as `Z` or an offset, s.
+  // Parses ISO 8601 with milliseconds and a zone as `Z` or an offset; seconds.
   static double WallClock(const std::string& text) {
     tm parts = {};
     const char* rest = strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &parts);
@@ -354,14 +354,14 @@ class Crowd {
   int port_;
   std::string playlist_;
   std::string folder_;
-  // The newest that the leader knows.
+  // The newest part known to the leader.
   Position newest_;
   int epoll_ = -1;
   std::vector<Viewer> viewers_;
   std::vector<char> buffer_;
   std::string request_;
   std::vector<Part> parts_;
-  // The requests that yield the part of the same index; one more than there are parts.
+  // Requests for the parts of the same indices; one more than parts.
   std::vector<Position> asked_;
   std::vector<Early> early_;
   Lateness late_;

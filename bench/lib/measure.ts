@@ -1,4 +1,4 @@
-/** Small statistics, and CPU measured over a span of time. */
+/** Statistics, and CPU measured over a span of time. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { cpuTime } from './process-usage.ts';
 
@@ -9,7 +9,7 @@ export function median(values: readonly number[]): number {
   return percentile(values, 50);
 }
 
-/** Linear interpolation between the two nearest values; NaN when there are none. */
+/** Linear interpolation between the two nearest values; NaN without values. */
 export function percentile(values: readonly number[], percent: number): number {
   const sorted = [...values].sort((one, other) => one - other);
   const position = ((sorted.length - 1) * percent) / 100;
@@ -18,7 +18,7 @@ export function percentile(values: readonly number[], percent: number): number {
   return low + (high - low) * (position - Math.floor(position));
 }
 
-/** CPU milliseconds per second of wall time that `pid` and its descendants use during `seconds`. */
+/** CPU ms per second that `pid` and its descendants use during `seconds`. */
 export async function cpuRate(pid: number, seconds: number): Promise<number> {
   const startedAt = performance.now();
   const before = cpuTime(pid);
@@ -26,7 +26,7 @@ export async function cpuRate(pid: number, seconds: number): Promise<number> {
   return (cpuTime(pid) - before) / ((performance.now() - startedAt) / 1000);
 }
 
-/** The rate of a program that has finished starting: waits until it uses little CPU. Throws when it never does. */
+/** CPU ms per second of a program after its start: waits until it uses little CPU. Throws if it never does. */
 export async function idleCpuRate(pid: number): Promise<number> {
   for (let second = 0; second < SETTLE_SECONDS; second += 1) {
     const rate = await cpuRate(pid, 1);

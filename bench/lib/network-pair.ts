@@ -1,4 +1,4 @@
-/** Two network namespaces joined by a pair of virtual Ethernet devices: a server and its viewers that do not share a network. */
+/** Two network namespaces joined by a pair of virtual Ethernet devices, for a server and viewers on separate networks. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 
@@ -6,7 +6,7 @@ const exec = promisify(execFile);
 
 const PREFIX = 'millrace-bench';
 const SIDES = ['server', 'viewers'] as const;
-/** TEST-NET-1 (RFC 5737), which belongs to no network. */
+/** TEST-NET-1 (RFC 5737), which is never assigned. */
 const HOSTS = { server: '192.0.2.1', viewers: '192.0.2.2' } as const;
 const DEVICE = 'wire';
 /** An unused hardware address. */
@@ -15,8 +15,8 @@ const NOBODY = ['lladdr', '02:00:00:00:00:99', 'nud', 'permanent'];
 export type NetworkSide = (typeof SIDES)[number];
 
 /**
- * Where a message of many packets (`UDP_SEGMENT`) is split. `receiver`: only at the other end, as with a device that splits in hardware at
- * no cost; `sender`: in the kernel before the device, as with a device that cannot.
+ * Where a message of many packets (`UDP_SEGMENT`) is split. `receiver`: only at the other end, as with a device that splits in hardware
+ * without cost; `sender`: in the kernel before the device, as with a device that cannot.
  */
 export type Segmentation = 'receiver' | 'sender';
 
@@ -29,7 +29,7 @@ export class NetworkPair {
     this.#names = names;
   }
 
-  /** Makes one, and deletes those left by benches that did not end well. A text gives the reason if it is impossible here. */
+  /** Makes a pair, and deletes pairs left by benches that crashed. Returns the reason as text if that is impossible here. */
   static async open(): Promise<NetworkPair | string> {
     const pair = new NetworkPair({ server: `${PREFIX}-${process.pid}-server`, viewers: `${PREFIX}-${process.pid}-viewers` });
     try {
@@ -60,7 +60,7 @@ export class NetworkPair {
     return HOSTS[side];
   }
 
-  /** The prefix of a command line that runs at a side. */
+  /** Prefix of a command line that runs at a side. */
   inside(side: NetworkSide): readonly string[] {
     return ['nsenter', `--net=/run/netns/${this.#names[side]}`];
   }
@@ -72,15 +72,15 @@ export class NetworkPair {
   }
 
   /**
-   * Commands at the server's side; between them the other side does not accept its packets, because of their unused hardware address:
-   * the cost of sending remains, that of receiving nearly vanishes.
+   * Commands at the server's side. Between them the other side drops its packets, because of their unused hardware address: the cost of
+   * sending remains, that of receiving nearly vanishes.
    */
   get deafness(): { readonly begin: readonly string[]; readonly end: readonly string[] } {
     const place = [HOSTS.viewers, 'dev', DEVICE];
     return { begin: ['ip', 'neighbour', 'replace', ...place, ...NOBODY], end: ['ip', 'neighbour', 'delete', ...place] };
   }
 
-  /** Deletes both, and the devices with them. Idempotent. */
+  /** Deletes both namespaces, and the devices with them. Idempotent. */
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
@@ -92,7 +92,7 @@ async function ip(...args: readonly string[]): Promise<string> {
   return (await exec('ip', [...args])).stdout;
 }
 
-/** Their names have the process that made them. */
+/** Names contain the id of the process that made them. */
 async function deleteLeftovers(): Promise<void> {
   for (const line of (await ip('netns', 'list')).split('\n')) {
     const [name = ''] = line.split(' ');

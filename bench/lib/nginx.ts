@@ -9,7 +9,7 @@ import { freePorts } from '../../test/harness/ports.ts';
 
 export interface StaticServer {
   readonly child: Child;
-  /** Without a slash at the end. */
+  /** URL without a slash at the end. */
   readonly base: string;
 }
 

@@ -1,4 +1,4 @@
-/** CPU time and memory of a process with all its threads and descendants, as the kernel counts them. */
+/** CPU time and memory of a process with all its threads and descendants, as counted by the kernel. */
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 
@@ -18,7 +18,7 @@ export interface Memory {
   readonly proportional: number;
 }
 
-/** The fields of /proc/<pid>/stat behind the command name, or null when the process is gone. */
+/** The fields of /proc/<pid>/stat after the command name, or null if the process is gone. */
 function statFields(pid: number): readonly string[] | null {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'utf8');
@@ -43,7 +43,7 @@ export function processTree(root: number): readonly number[] {
   return tree;
 }
 
-/** CPU time used so far, ms: user and system, all threads, living descendants and ended descendants. */
+/** CPU time used so far, ms: user and system, all threads, descendants alive and ended. */
 export function cpuTime(root: number): number {
   let ticks = 0;
   for (const pid of processTree(root)) {
@@ -54,7 +54,7 @@ export function cpuTime(root: number): number {
   return ticks * MS_PER_TICK;
 }
 
-/** CPU time that the living threads of one process have used so far, ms: precise to the nanosecond, while `cpuTime` counts ticks. */
+/** CPU time used so far by the living threads of one process, ms: in nanoseconds, while `cpuTime` counts ticks. */
 export function threadTime(pid: number): number {
   const tasks = `/proc/${pid}/task`;
   let nanoseconds = 0;
@@ -62,7 +62,7 @@ export function threadTime(pid: number): number {
     try {
       nanoseconds += Number(readFileSync(`${tasks}/${task}/schedstat`, 'utf8').split(' ')[0]);
     } catch {
-      // It ended between listing and reading.
+      // The thread ended between listing and reading.
     }
   }
   return nanoseconds / 1e6;

@@ -1,13 +1,13 @@
-/** A keep-alive connection of HTTP/1.1 that reads as little of the answers as it can: hundreds of them fit into one process. */
+/** A keep-alive HTTP/1.1 connection that reads as little of the answers as possible, so that hundreds fit into one process. */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 
 /** One answer. */
 export interface RawAnswer {
   readonly status: number;
-  /** Bytes of its body, */
+  /** Bytes of the body. */
   readonly bytes: number;
-  /** and the body itself where it was to be kept. */
+  /** The body, if it was to be kept. */
   readonly body: Buffer | null;
 }
 
@@ -19,7 +19,7 @@ export class RawClient {
   readonly #port: number;
   #settle: { resolve: (answer: RawAnswer) => void; reject: (error: Error) => void } | null = null;
   #head: Buffer = Buffer.alloc(0);
-  /** Bytes of the body that are still to come; null while the head is read. */
+  /** Remaining bytes of the body; null while the head is read. */
   #left: number | null = null;
   #status = 0;
   #length = 0;
@@ -40,7 +40,7 @@ export class RawClient {
     return new RawClient(socket, port);
   }
 
-  /** `headers`: complete lines, each with its end. Rejects when the connection ends, or when the answer does not tell its length. */
+  /** `headers`: complete lines, each with its line end. Rejects when the connection ends, or when the answer has no length. */
   async get(path: string, { keep = false, headers = '' }: { keep?: boolean; headers?: string } = {}): Promise<RawAnswer> {
     this.#kept = keep ? [] : null;
     const answered = new Promise<RawAnswer>((resolve, reject) => {

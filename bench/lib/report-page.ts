@@ -1,12 +1,10 @@
-/**
- * One page of HTML about all kept reports: the newest value of each figure against its target and yardstick, and its course over the runs.
- */
+/** An HTML page about all kept reports: the newest value of each figure with its target and yardstick, and its values over the runs. */
 import type { KeptBench, KeptRuns, KeptValue, Series } from './kept-runs.ts';
 import { meetsTarget } from './report.ts';
 
 const PLOT = { width: 300, height: 72, left: 44, right: 8, top: 8, bottom: 8 };
 const BAR = { width: 120, height: 10, target: 90 };
-/** A value of this share of its target or more fills the bar. */
+/** Values of at least this share of the target fill the bar. */
 const MAX_SHARE = BAR.width / BAR.target;
 
 const STYLE = `
@@ -51,7 +49,7 @@ function short(value: number): string {
   return Math.abs(value) >= 100 ? value.toFixed(0) : String(Number(value.toPrecision(3)));
 }
 
-/** The value that just meets the target; null without one. */
+/** The value that just meets the target; null without a target. */
 function limitOf({ target, baseline }: KeptValue): number | null {
   return target === undefined ? null : target * (baseline ?? 1);
 }
@@ -64,7 +62,7 @@ function idOf(bench: string, index: number): string {
   return `${bench}-${index}`;
 }
 
-/** The used part of the target. */
+/** The used part of the target as a bar. */
 function bar(value: KeptValue): string {
   const limit = limitOf(value);
   if (limit === null || limit <= 0) return '';
@@ -76,7 +74,7 @@ function bar(value: KeptValue): string {
 <path d="M${target} 0V${height}" stroke="var(--text)" stroke-width="2"/></svg>`;
 }
 
-/** All values of a figure, its yardstick and its target. Runs are equally spaced: benches run after changes. */
+/** All values of a figure with its yardstick and target. Runs are equally spaced, because benches run after changes. */
 function plot({ name, values }: Series): string {
   const { width, height, left, right, top, bottom } = PLOT;
   const told = values.flatMap((value) => [value.value, value.baseline, limitOf(value)]).filter((one) => one !== undefined && one !== null);
@@ -92,7 +90,7 @@ function plot({ name, values }: Series): string {
       if (one === undefined || one === null) continue;
       path += `${path === '' ? 'M' : 'L'}${x(n)} ${y(one)}`;
     }
-    // A single value has a short line, since a point alone would not be seen.
+    // A single value becomes a short line, because a point would be invisible.
     if (path !== '' && !path.includes('L')) path += 'm-6 0h12';
     return path === '' ? '' : `<path d="${path}" fill="none" ${look}/>`;
   };
@@ -146,7 +144,7 @@ function missed(benches: readonly KeptBench[]): { readonly links: readonly strin
   return { links, judged };
 }
 
-/** The page, which needs nothing but itself. */
+/** The page, without external files. */
 export function reportPage({ benches, unreadable }: KeptRuns): string {
   const { links, judged } = missed(benches);
   const machines = [...new Set(benches.flatMap(({ series }) => series.flatMap(({ values }) => values.map(({ machine }) => machine))))];

@@ -3,14 +3,14 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 
-/** One measured figure, with its yardstick. */
+/** A measured figure, with its yardstick. */
 export interface Figure {
   readonly name: string;
   readonly value: number;
   readonly unit: string;
-  /** The same value of the yardstick program, in the same run. */
+  /** The value of the yardstick program in the same run. */
   readonly baseline?: number;
-  /** Largest value (or ratio, when there is a baseline) that is good enough. */
+  /** Largest good value, or ratio if there is a baseline. */
   readonly target?: number;
   /** A note needed to interpret the value. */
   readonly remark?: string;
@@ -30,20 +30,20 @@ export interface BenchOptions {
   readonly rounds: number;
 }
 
-/** Where benches keep generated sources and results; git ignores it. */
+/** Folder of generated sources and results; git ignores it. */
 export const RESULTS_FOLDER = path.resolve(import.meta.dirname, '../results');
 
-/** Value over baseline, or the value itself when it has none: what `target` judges. */
+/** The value that `target` judges: the ratio to the baseline, or the value itself without one. */
 function judged(figure: Figure): number {
   return figure.baseline === undefined ? figure.value : figure.value / figure.baseline;
 }
 
-/** Whether a figure is good enough; true when it has no target. */
+/** Whether a figure meets its target; true without a target. */
 export function meetsTarget(figure: Figure): boolean {
   return figure.target === undefined || judged(figure) <= figure.target;
 }
 
-/** The column of remarks. */
+/** Index of the column with remarks. */
 const REMARK = 7;
 
 function row(figure: Figure): string[] {
@@ -66,7 +66,7 @@ export function printReport(report: Report): void {
   for (const note of report.notes) console.log(`  ${note}`);
 }
 
-/** Writes the report beside earlier ones and returns the path. */
+/** Writes the report to the results folder and returns its path. */
 export function saveReport(report: Report, options: BenchOptions): string {
   mkdirSync(RESULTS_FOLDER, { recursive: true });
   const takenAt = new Date().toISOString();

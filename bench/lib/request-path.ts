@@ -1,4 +1,4 @@
-/** The work of a delivery thread for a request, without sockets and other threads, for benches of that part alone. */
+/** The work of a delivery thread for a request, without sockets or other threads, for micro benches. */
 import { AccessControls } from '../../src/access/access-controls.ts';
 import { Admission, OPEN_ADMISSION } from '../../src/delivery/admission.ts';
 import { HostTable } from '../../src/delivery/host-table.ts';
@@ -43,7 +43,7 @@ const UPDATES: readonly LlhlsUpdate[] = [
   { type: 'playable', targetDuration: 4, partHoldBack: 1.5 },
 ];
 
-/** One stream of LL-HLS, `app/stream`, in each virtual host. Owns timers of its own until `close`. */
+/** One LL-HLS stream, `app/stream`, in each virtual host. Has its own timers until `close`. */
 export class RequestPath {
   readonly #router: RequestRouter;
   readonly #head = new RequestHead(LIMITS.http);
@@ -112,14 +112,14 @@ export class RequestPath {
     }
   }
 
-  /** The status of the answer to the request that `bytes` are, header lines and all. */
+  /** Status of the answer to a request given as bytes, complete with header lines. */
   ask(bytes: Buffer): number {
     this.#head.parse(bytes, 0, bytes.length);
     this.#router.handle(this.#head, this.#sink);
     return this.#status;
   }
 
-  /** The work of a thread for each report. */
+  /** Does the work of a thread's report. */
   report(): void {
     this.#sessions.sweep();
     this.#sessions.takeEvents();

@@ -1,4 +1,4 @@
-/** A small RTMP publisher that knows to the microsecond when it sent each video frame. */
+/** A small RTMP publisher that records the sending time of each video frame, to the microsecond. */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -47,7 +47,7 @@ function chunks(chunkStream: number, type: number, timestamp: number, messageStr
   return Buffer.concat(pieces);
 }
 
-/** A tag as it goes over the wire behind the publish command, at `timestamp` ms. */
+/** A tag as sent after the publish command, at `timestamp` ms. */
 export function tagMessage(tag: FlvTag, timestamp: number): Buffer {
   return chunks(tag.type === VIDEO ? VIDEO_CHUNKS : AUDIO_CHUNKS, tag.type, timestamp, 1, tag.data, OWN_CHUNK_SIZE);
 }
@@ -58,7 +58,7 @@ class MessageReader {
   #chunkSize = PEER_CHUNK_SIZE;
   readonly #streams = new Map<number, { type: number; length: number; payload: Buffer }>();
 
-  /** Takes bytes in and returns the messages they complete. */
+  /** Takes bytes and returns completed messages. */
   read(bytes: Buffer): { type: number; payload: Buffer }[] {
     this.#buffer = Buffer.concat([this.#buffer, bytes]);
     const messages: { type: number; payload: Buffer }[] = [];
@@ -72,7 +72,7 @@ class MessageReader {
     return messages;
   }
 
-  /** One chunk; null while it is incomplete. */
+  /** A chunk; null while it is incomplete. */
   #chunk(): { stream: number; type: number; length: number; payload: Buffer } | null {
     const first = this.#buffer[0];
     if (first === undefined) return null;
@@ -92,9 +92,9 @@ class MessageReader {
 
 /** Publishes the tags of a file once, paced by their timestamps. */
 export class RtmpSender {
-  /** Video frames in the order they were written: media time, and `performance.now()` of the moment. Both ms. */
+  /** Video frames in sending order: media time, and `performance.now()` when sent. Both ms. */
   readonly frames: { readonly timestamp: number; readonly sentAt: number }[] = [];
-  /** Paced by its writer. */
+  /** The user of `write` sets the pace. */
   readonly socket: Socket;
   readonly #reader = new MessageReader();
   #awaited: { text: string; resolve: () => void } | null = null;
@@ -117,8 +117,8 @@ export class RtmpSender {
   }
 
   /**
-   * Sends all tags in real time until the end or `signal`. The first video frame is at media time 0 and no audio
-   * comes before it, so that media times of the server and of `frames` are the same.
+   * Sends all tags in real time until the end or `signal`. The first video frame has media time 0, and no audio comes before it, so that
+   * media times of the server and of `frames` agree.
    */
   async send(tags: readonly FlvTag[], signal: AbortSignal): Promise<void> {
     const base = tags.find(isVideoFrame)?.timestamp ?? 0;
@@ -172,7 +172,7 @@ export class RtmpSender {
     await within(`RTMP answer ${answer}`, ANSWER_DEADLINE_MS, answered);
   }
 
-  /** Messages of `tagMessage`. */
+  /** Writes messages made by `tagMessage`. */
   write(bytes: Buffer): void {
     this.socket.write(bytes);
   }

@@ -1,15 +1,15 @@
-// Load client of the WebRTC benches: empties the UDP sockets it inherits, counts the RTP packets of each and those that are missing.
-// Arguments: first descriptor, number of sockets, how it waits, `gro` to take what was cut for the sockets in one piece, else `plain`,
-// and how many sockets tell when frames came.
+// Load client of the WebRTC benches: empties the UDP sockets it inherits, counts the RTP packets of each and the missing packets.
+// Arguments: first descriptor, number of sockets, how it waits, `gro` to receive split messages in one piece, else `plain`, and the number
+// of sockets that report the arrival of frames.
 //
-//   clock    looks at all sockets in turn, every 2 ms: nobody waits on a socket, so that no send of the server pays for waking a
-//            reader, which on a network is the business of another machine
-//   wait     one thread waits at all sockets (epoll)
-//   threads  a thread waits at each, as many players do
+//   clock    reads all sockets in turn, every 2 ms: no thread waits on a socket, so no send of the server pays for waking a reader, which
+//            on a network is the work of another machine
+//   wait     one thread waits on all sockets (epoll)
+//   threads  a thread waits on each socket, as many players do
 //
-// Each line on standard input is answered by one of JSON: packets of each socket and packets missing by their sequence numbers since
-// the line before, the last packets of frames as [RTP timestamp, ns of the monotonic clock], and CPU so far. It ends with its input.
-// With the first two arguments alone it works on the clock and prints one count a line at the end of its input.
+// Each line on standard input is answered by a line of JSON: packets of each socket and packets missing by their sequence numbers since the
+// previous line, the last packets of frames as [RTP timestamp, ns of the monotonic clock], and CPU so far. It ends with its input.
+// With only the first two arguments it uses `clock`, and prints one count per line at the end of its input.
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
@@ -37,13 +37,13 @@
 namespace {
 
 constexpr unsigned kAtOnce = 64;
-// The start of a packet identifies it; the rest need not be copied.
+// The beginning of a packet identifies it; the rest need not be copied.
 constexpr size_t kHead = 16;
 constexpr size_t kWhole = 65536;
 constexpr unsigned kWholeAtOnce = 8;
 constexpr int kRestMs = 2;
 constexpr size_t kControl = 128;
-// On a busy machine the rest can last long. More than the usual limit is for the superuser only; others get the limit.
+// On a busy machine the pause between reads can be long. A size above the usual limit needs root; other users get the limit.
 constexpr int kSocketBuffer = 4 << 20;
 constexpr size_t kFlows = 4;
 
@@ -66,7 +66,7 @@ struct Flow {
   uint32_t ssrc = 0;
   bool known = false;
   uint64_t newest = 0;
-  // Numbers passed and packets that came, since the last report.
+  // Passed sequence numbers and received packets since the last report.
   uint64_t passed = 0;
   uint64_t came = 0;
 };
@@ -128,7 +128,7 @@ struct Room {
   std::vector<mmsghdr> messages;
 };
 
-// Takes the waiting messages, as far as there are buffers; returns their number.
+// Takes waiting messages, as many as there are buffers; returns their number.
 int Take(Socket* socket, Room* room, int flags) {
   for (unsigned n = 0; n < room->most; n += 1) {
     room->vectors[n] = {room->bytes.data() + n * room->each, room->each};
@@ -198,7 +198,7 @@ void WaitAtAll(std::vector<std::unique_ptr<Socket>>* sockets, bool whole) {
 }
 
 void Report(std::vector<std::unique_ptr<Socket>>* sockets) {
-  // Stamps are of the wall clock.
+  // Time stamps of the kernel use the wall clock.
   const int64_t offset = Nanoseconds(CLOCK_MONOTONIC) - Nanoseconds(CLOCK_REALTIME);
   std::string packets;
   std::string arrivals;
@@ -241,7 +241,7 @@ int main(int argc, char** argv) {
   for (int n = 0; n < count; n += 1) {
     auto socket = std::make_unique<Socket>();
     socket->descriptor = first + n;
-    // Spread over all: senders have an order.
+    // Spread over all sockets, because senders have an order.
     socket->tells = telling > 0 && n % (count < telling ? 1 : count / telling) == 0;
     if (setsockopt(first + n, SOL_SOCKET, SO_RCVBUFFORCE, &kSocketBuffer, sizeof kSocketBuffer) != 0) {
       setsockopt(first + n, SOL_SOCKET, SO_RCVBUF, &kSocketBuffer, sizeof kSocketBuffer);

@@ -1,4 +1,4 @@
-/** Empties the UDP sockets of viewers by a small program that only counts, instead of by this process. */
+/** Empties the UDP sockets of viewers with a small program that only counts, in place of this process. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import type { WebrtcViewer } from '../../test/fakes/webrtc-viewer.ts';
 
-/** Descriptors of the drain below are its standard streams. */
+/** Lower descriptors of the drain are its standard streams. */
 const FIRST_DESCRIPTOR = 3;
 
 /** Compiles the program into `folder` and returns its path. */
@@ -26,7 +26,7 @@ export class SocketDrain {
     this.#program = program;
   }
 
-  /** Hands the sockets of `viewers`, which only count, to `program`; their own threads end. */
+  /** Passes the sockets of `viewers`, which only count, to `program`; their own threads end. */
   static async open(program: string, viewers: readonly WebrtcViewer[]): Promise<SocketDrain> {
     const descriptors = udpDescriptors();
     const sockets = viewers.map(({ port }) => descriptors.get(port) ?? -1);
@@ -36,7 +36,7 @@ export class SocketDrain {
     return new SocketDrain(child);
   }
 
-  /** Packets that each viewer has received since `open`, in its order. */
+  /** Packets received by each viewer since `open`, in order of the viewers. */
   async stop(): Promise<number[]> {
     this.#program.stdin?.end();
     const lines = this.#program.stdout === null ? '' : await text(this.#program.stdout);
@@ -44,7 +44,7 @@ export class SocketDrain {
   }
 }
 
-/** Local port of each UDP socket of this process → its descriptor. */
+/** Descriptors of this process's UDP sockets by local port. */
 function udpDescriptors(): Map<number, number> {
   const ports = new Map<string, number>();
   for (const line of readFileSync('/proc/self/net/udp', 'utf8').trim().split('\n').slice(1)) {
@@ -60,7 +60,7 @@ function udpDescriptors(): Map<number, number> {
   return found;
 }
 
-/** Empty for a descriptor that is closed by now, as the folder's own. */
+/** Empty for a descriptor that has been closed, such as that of the folder itself. */
 function linkOf(path: string): string {
   try {
     return readlinkSync(path);

@@ -23,7 +23,7 @@ export interface SourceForm {
 
 const HD: SourceForm = { width: 1280, height: 720, kbps: 2500 };
 
-/** 30 fps of H.264 (720p at 2.5 Mbit/s unless told) with AAC, as a file of 20 s; noise keeps the encoder at its bitrate. */
+/** H.264 at 30 fps (default: 720p at 2.5 Mbit/s) with AAC, as a file of 20 s; noise keeps the encoder at its bitrate. */
 export async function sourceFile({ width, height, kbps, fps = SOURCE_FPS }: SourceForm = HD): Promise<string> {
   const file = path.join(RESULTS_FOLDER, `source-${height}p${fps}-${kbps}k.flv`);
   if (existsSync(file)) return file;
@@ -45,7 +45,7 @@ export async function sourceFile({ width, height, kbps, fps = SOURCE_FPS }: Sour
   return file;
 }
 
-/** The frames of a source as MP4, again and again for `seconds`. */
+/** The frames of a source as MP4, in a loop for `seconds`. */
 export async function movieFile(source: string, seconds: number): Promise<string> {
   const file = `${source.slice(0, -path.extname(source).length)}-${seconds}s.mp4`;
   if (existsSync(file)) return file;
@@ -58,7 +58,7 @@ export async function movieFile(source: string, seconds: number): Promise<string
   return file;
 }
 
-/** Sends the source over and over in real time without encoding. ffmpeg's CPU is not the server's. */
+/** Sends the source in a loop in real time without encoding. ffmpeg's CPU is not counted as the server's. */
 export function publishSource(source: string, url: string): Child {
   const args = ['-v', 'error', '-nostdin', '-re', '-stream_loop', '-1', '-i', source, '-c', 'copy', '-f', 'flv', url];
   return new Child(requireProgram('ffmpeg'), args, { name: `ffmpeg ${url}` });

@@ -1,7 +1,7 @@
 /**
- * Our SRT as a separate program for the bench, equivalent to `srt-live-transmit`: `receive` accepts callers on a port that it prints and
- * writes their payload to /dev/null; `send PORT…` calls every given port and sends to each the datagrams that arrive on the ports it
- * prints. `feed KBPS PORT…` sends such datagrams.
+ * Our SRT as a separate program for the bench, equivalent to `srt-live-transmit`: `receive` accepts callers on a port that it prints, and
+ * writes their payload to /dev/null; `send PORT…` calls each port, and sends it the datagrams that arrive on the ports that it prints.
+ * `feed KBPS PORT…` sends such datagrams.
  */
 import { createSocket } from 'node:dgram';
 import { openSync, writeSync } from 'node:fs';
@@ -63,7 +63,7 @@ function feed(kbps: number, ports: readonly number[]): void {
   });
 }
 
-/** Calls `emit` at the rate of payloads of a stream of `kbps`. */
+/** Calls `emit` at the payload rate of a stream of `kbps`. */
 function everyPayload(kbps: number, emit: () => void): void {
   const perMs = kbps / 8 / PAYLOAD.length;
   const startedAt = performance.now();

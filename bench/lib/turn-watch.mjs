@@ -1,7 +1,7 @@
 /**
- * Preloaded into a server (`NODE_OPTIONS=--import …`): measures its main thread independently of its own metric. A timer that is due each
- * 10 ms records its delay; a client of the socket `TURN_WATCH` gets the records since the last connection, as JSON. Plain JavaScript,
- * because the first TypeScript file would load a compiler.
+ * Preloaded into a server (`NODE_OPTIONS=--import …`): measures its main thread independently of the server's metric. A timer due every 10
+ * ms records its delay; a client of the socket `TURN_WATCH` gets the records since the last connection, as JSON. Plain JavaScript, because
+ * the first TypeScript file would load a compiler.
  */
 import { createServer } from 'node:net';
 import { isMainThread } from 'node:worker_threads';
@@ -18,7 +18,7 @@ if (isMainThread && path !== undefined) {
   let due = performance.now() + INTERVAL_MS;
   setInterval(() => {
     const now = performance.now();
-    // Timers come on whole milliseconds. All that was due meanwhile was late, too.
+    // Timers fire on whole milliseconds. All times that were due meanwhile were late, too.
     if (now <= due) late.push(0);
     else for (; due < now; due += INTERVAL_MS) late.push(now - due);
     due = now + INTERVAL_MS;

@@ -8,11 +8,11 @@ import { WebrtcViewer } from '../../test/fakes/webrtc-viewer.ts';
 import { until } from '../../test/harness/poll.ts';
 import { DECRYPTING, type DrainOrder, type LoadAnswer, type LoadOrder, type LoadReport } from './webrtc-orders.ts';
 
-/** Descriptors of the drain below are its standard streams. */
+/** Lower descriptors of the drain are its standard streams. */
 const FIRST_DESCRIPTOR = 3;
-/** Sockets at which it is seen when frames come. */
+/** Number of sockets that report the arrival of frames. */
 const TELLING = 20;
-/** The server is measured, so viewers on its machine yield to it. */
+/** Viewers yield to the measured server on the same machine. */
 const NICE = 10;
 
 /** Answers of the drain. */
@@ -23,12 +23,12 @@ interface DrainReport {
   readonly cpuMs: number;
 }
 
-// Threads and programs that it starts have it, too.
+// Threads and programs that it starts inherit the priority.
 setPriority(NICE);
 const viewers: WebrtcViewer[] = [];
 let drain: ChildProcess | null = null;
 let answers: Interface | null = null;
-/** Number of drained viewers: the first ones after the decrypting viewers. */
+/** Number of drained viewers: they follow the decrypting viewers. */
 let drained = 0;
 /** Counts of the other viewers at the previous report. */
 let reported: number[] = [];
@@ -46,7 +46,7 @@ process.on('message', (order: LoadOrder) => {
   }
 });
 
-/** Hands the sockets of all viewers that only count to the program; their own threads end. */
+/** Passes the sockets of all counting viewers to the program; their own threads end. */
 async function startDrain({ program, mode, whole }: DrainOrder): Promise<void> {
   await until('all are connected', () => viewers.every((viewer) => viewer.connected), { deadlineMs: 60_000, everyMs: 20 });
   const counting = viewers.slice(DECRYPTING);
@@ -81,7 +81,7 @@ async function report(): Promise<void> {
   send({ type: 'report', packets, lost, arrivals, cpuMs: cpuMs + (own.user + own.system) / 1000, overflows: overflows() });
 }
 
-/** Datagrams that found a full socket, in this network. */
+/** Number of datagrams dropped at full sockets in this network namespace. */
 function overflows(): number {
   const rows = readFileSync('/proc/net/snmp', 'utf8')
     .split('\n')
@@ -90,7 +90,7 @@ function overflows(): number {
   return Number(values[names.indexOf('RcvbufErrors')] ?? 0);
 }
 
-/** Local port of each UDP socket of this process → its descriptor. */
+/** Descriptors of this process's UDP sockets by local port. */
 function udpDescriptors(): Map<number, number> {
   const ports = new Map<string, number>();
   for (const line of readFileSync('/proc/self/net/udp', 'utf8').trim().split('\n').slice(1)) {
@@ -106,7 +106,7 @@ function udpDescriptors(): Map<number, number> {
   return found;
 }
 
-/** Empty for a descriptor that is closed by now, as the folder's own. */
+/** Empty for a descriptor that has been closed, such as that of the folder itself. */
 function linkOf(path: string): string {
   try {
     return readlinkSync(path);

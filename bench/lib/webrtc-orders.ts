@@ -1,24 +1,22 @@
 /** Messages between the processes of the WebRTC benches. */
 import type { SendMode } from '../../src/services/webrtc/transport/fanout/native-fanout.ts';
 
-/**
- * Viewers that decrypt their packets, to prove that the counted packets of the others are media: the first ones, which are not drained.
- */
+/** Number of viewers that decrypt their packets, to prove that the counted packets are media. They come first, and are not drained. */
 export const DECRYPTING = 4;
 
-/** How the sockets of viewers are emptied, as `rtp-drain.cc` says. */
+/** How viewers' sockets are emptied: see `rtp-drain.cc`. */
 export type DrainMode = 'clock' | 'wait' | 'threads';
 
-/** Ways of the bare sender, as `bare-sender.cc` says. */
+/** Ways of the bare sender: see `bare-sender.cc`. */
 export type BareWay = 'gso' | 'mmsg' | 'sendto';
 
-/** Commands to a program that empties the sockets from now on. */
+/** Order to start a program that empties the sockets. */
 export interface DrainOrder {
   readonly type: 'drain';
-  /** Its path. */
+  /** Path of the program. */
   readonly program: string;
   readonly mode: DrainMode;
-  /** Packets that were sent as one message are taken as one, too. */
+  /** Packets sent as one message are received as one message, too. */
   readonly whole: boolean;
 }
 
@@ -31,12 +29,12 @@ export type LoadOrder =
 /** Counts since the previous report. */
 export interface LoadReport {
   readonly type: 'report';
-  /** Of each viewer, in their order. */
+  /** Packets of each viewer, in order of the viewers. */
   readonly packets: readonly number[];
-  /** Missing by sequence numbers, and datagrams that found a full socket since the beginning. */
+  /** Packets missing by sequence numbers, and datagrams dropped at full sockets since the beginning. */
   readonly lost: number;
   readonly overflows: number;
-  /** Of some viewers: RTP timestamp of a frame, ns of the monotonic clock at which its last packet came. */
+  /** At some viewers: RTP timestamp of a frame, and arrival of its last packet, ns of the monotonic clock. */
   readonly arrivals: readonly (readonly [number, number])[];
   /** CPU of the viewers so far, ms. */
   readonly cpuMs: number;
@@ -58,24 +56,24 @@ export interface FanoutOrder {
   readonly drain: string;
   readonly drainMode: DrainMode;
   readonly whole?: boolean;
-  /** Default: loopback for both. */
+  /** Default: loopback. */
   readonly host?: string;
-  /** Command in front of the load client's, and its address. */
+  /** Prefix of the load client's command, and its address. */
   readonly elsewhere?: { readonly prefix: readonly string[]; readonly host: string };
-  /** Seconds in which code is compiled before anything counts; the history of packets is filled in as many. Default: 4 and 6. */
+  /** Seconds in which code is compiled before the measurement, and in which the history of packets is filled. Default: 4 and 6. */
   readonly warmUp?: number;
-  /** Packets of a keyframe, of other frames. Default: 9. */
+  /** Packets of a keyframe, and of other frames. Default: 9. */
   readonly keyframe?: number;
   readonly frame?: number;
-  /** Path of the bare sender, and its ways that are measured behind the server. */
+  /** Path of the bare sender, and the ways to measure after the server. */
   readonly bare?: { readonly program: string; readonly ways: readonly BareWay[] };
-  /** Ends receiving while the server's own share is measured: `NetworkPair.deafness`. */
+  /** Commands that stop receiving while the server's own share is measured: `NetworkPair.deafness`. */
   readonly deafness?: { readonly begin: readonly string[]; readonly end: readonly string[] };
-  /** This many further viewers connect at this rate while the others are measured. */
+  /** Further viewers that connect at this rate while the others are measured. */
   readonly crowd?: { readonly viewers: number; readonly perSecond: number };
 }
 
-/** Of many, ms. */
+/** Statistics of many delays, ms. */
 export interface Delay {
   readonly median: number;
   readonly p99: number;
@@ -83,19 +81,19 @@ export interface Delay {
 
 /** Results of a span of media. */
 export interface SpanResult {
-  /** CPU for each packet that arrived, µs; of the sender, of the viewers. */
+  /** CPU per packet that arrived, µs; of the sender, and of the viewers. */
   readonly perPacket: number;
   readonly perPacketViewers: number;
   /** Packets that arrived. */
   readonly total: number;
-  /** Media packets for each viewer: sent, received on average, and received by the worst one. */
+  /** Media packets per viewer: sent, received on average, and received by the worst viewer. */
   readonly expected: number;
   readonly received: number;
   readonly least: number;
-  /** Packets missing by sequence numbers; datagrams that found a socket of a viewer full. */
+  /** Packets missing by sequence numbers; datagrams dropped at full sockets of viewers. */
   readonly lost: number;
   readonly overflows: number;
-  /** Mbit/s of all viewers, without heads of IP. */
+  /** Mbit/s of all viewers, without IP headers. */
   readonly rate: number;
   /** Idle share of the machine's CPU time. */
   readonly idle: number;
@@ -104,19 +102,19 @@ export interface SpanResult {
 /** Output of the child. */
 export interface FanoutResult extends SpanResult {
   readonly kind: string;
-  /** CPU of the process while media flows without viewers, milliseconds a second. */
+  /** CPU of the process with media but without viewers, ms per second. */
   readonly unwatched: number;
   /** CPU milliseconds to connect a viewer. */
   readonly setup: number;
-  /** Resident memory that a viewer adds while media flows, KiB; the history of packets, which all share, is full before and after. */
+  /** Resident memory added by a viewer while media flows, KiB; the history of packets, shared by all viewers, is full before and after. */
   readonly memory: number;
-  /** From a frame of video to its last packet, at some viewers. */
+  /** Delay from a frame of video to its last packet, at some viewers. */
   readonly delay: Delay;
-  /** Of the server: datagrams that the system took no longer, and frames given up. */
+  /** Server: datagrams that the system did not take, and frames given up. */
   readonly congested: number;
   readonly droppedFrames: number;
   readonly bare: Readonly<Partial<Record<BareWay, SpanResult & { readonly delay: Delay }>>>;
-  /** CPU for each packet that is not received, µs: of the server, and of the bare sender with `gso`. */
+  /** CPU per packet that is not received, µs: of the server, and of the bare sender with `gso`. */
   readonly deaf: { readonly server: number; readonly bare: number } | null;
   readonly crowd: CrowdResult | null;
 }
@@ -125,11 +123,11 @@ export interface FanoutResult extends SpanResult {
 export interface CrowdResult {
   readonly connected: number;
   readonly failed: number;
-  /** From the first of them to the last that was connected, s. */
+  /** From the first request to the last connection, s. */
   readonly seconds: number;
-  /** From a request to its connection. */
+  /** Time from a request to its connection. */
   readonly wait: Delay;
-  /** Of the others meanwhile. */
+  /** Packets that the other viewers lost meanwhile. */
   readonly lost: number;
   readonly delay: Delay;
 }

@@ -1,5 +1,5 @@
 /**
- * Child process of the WebRTC benches: one stream of 30 frames and 50 packets of audio a second, sent to viewers in another process.
+ * Child process of the WebRTC benches: one stream of 30 video frames and 50 audio packets per second, sent to viewers in another process.
  * Its argument is a `FanoutOrder` as JSON; it prints one line of JSON, a `FanoutResult`.
  */
 import { execFile, fork } from 'node:child_process';
@@ -32,7 +32,7 @@ import {
 
 const LOOPBACK = '127.0.0.1';
 const PICTURE_MS = 1000 / 30;
-/** Of the RTP clock. */
+/** Ticks of the RTP clock per frame. */
 const FRAME_TICKS = 3000;
 const USUAL_PACKETS = 9;
 /** Bytes of a frame per packet, and the resulting sizes of video and audio packets with RTP header and tag. */
@@ -43,10 +43,10 @@ const GOP = 60;
 const SOUND_MS = 20;
 const SOUND_BYTES = 160;
 const WARM_UP_VIEWERS = 10;
-/** The history of a source holds 1500 packets, at 270 packets a second. */
+/** Time to fill the history of a source: 1500 packets at 270 packets per second. */
 const HISTORY_SECONDS = 6;
 const UNWATCHED_SECONDS = 4;
-/** Viewers that connect at one time. */
+/** Viewers connecting at once. */
 const AT_ONCE = 25;
 const CONNECT = { deadlineMs: 60_000, everyMs: 50 };
 const SENDERS = 2;
@@ -115,7 +115,7 @@ class Origin {
   readonly #sound = Buffer.alloc(SOUND_BYTES, 1);
   #pictures = 0;
   #sounds = 0;
-  /** RTP timestamp → ms of the monotonic clock at which the frame was passed to the server. */
+  /** Times at which frames were passed to the server, ms of the monotonic clock, by RTP timestamp. */
   readonly #handedOver = new Map<number, number>();
   #ports: readonly number[] | null = null;
   #report: LoadReport | null = null;
@@ -144,7 +144,7 @@ class Origin {
     });
   }
 
-  /** Media in real time for `seconds`. */
+  /** Sends media in real time for `seconds`. */
   async flow(seconds: number): Promise<Span> {
     const { keyframe = USUAL_PACKETS, frame = USUAL_PACKETS } = this.#order;
     const before = process.cpuUsage();
@@ -199,7 +199,7 @@ class Origin {
     }
   }
 
-  /** The viewers' packets since the previous report, including those in transit. */
+  /** Packets of viewers since the previous report, including those in transit. */
   async reported(): Promise<LoadReport> {
     await delay(500);
     this.#report = null;
@@ -214,7 +214,7 @@ class Origin {
     await until('the load client empties its sockets', () => this.#ports !== null, CONNECT);
   }
 
-  /** Sends to the drained viewers with the bare sender; packets in flight are in `reported`. */
+  /** Sends to the drained viewers with the bare sender; `reported` includes packets in transit. */
   async bareFlow(way: BareWay, forSeconds: number): Promise<Span & { readonly viewers: number; readonly startMs: number }> {
     const { keyframe = USUAL_PACKETS, frame = USUAL_PACKETS, bare, elsewhere } = this.#order;
     const sizes = [VIDEO_DATAGRAM, SOUND_DATAGRAM, frame, keyframe].map(String);
@@ -233,7 +233,7 @@ class Origin {
     return { cpuMs: result.cpuMs, seconds, expected, viewers: ports.length, startMs: result.startNs / 1e6 };
   }
 
-  /** From frames to their last packets. */
+  /** Delays from frames to their last packets. */
   delayOf({ arrivals }: LoadReport): Delay {
     const delays = arrivals.flatMap(([timestamp, at]) => {
       const handedOver = this.#handedOver.get(timestamp);
@@ -242,7 +242,7 @@ class Origin {
     return delayAmong(delays);
   }
 
-  /** The same of the bare sender, whose first frame was due at `startMs`. */
+  /** Delays of the bare sender, whose first frame was due at `startMs`. */
   bareDelayOf({ arrivals }: LoadReport, startMs: number): Delay {
     return delayAmong(arrivals.map(([timestamp, at]) => at / 1e6 - startMs - (timestamp / FRAME_TICKS) * PICTURE_MS));
   }
@@ -263,7 +263,7 @@ async function main(order: FanoutOrder): Promise<FanoutResult> {
   const shares = { waiting: 0, play: 0, publish: 0 };
   const transport = await PeerTransport.open({ ports, tcp: false, threads: SENDERS, shares, sendMode, clock: systemClock, logger });
   const origin = new Origin(order, transport, logger);
-  // Code that is run for the first time is compiled while it runs.
+  // Code is compiled in its first runs.
   await origin.flow(order.warmUp ?? UNWATCHED_SECONDS);
   const nobody = await origin.flow(order.warmUp ?? UNWATCHED_SECONDS);
   const unwatched = nobody.cpuMs / nobody.seconds;
@@ -341,12 +341,12 @@ class ReceptionMeter {
     this.#meanBytes = (video * VIDEO_DATAGRAM + SOUND_DATAGRAM / SOUND_MS) / (video + 1 / SOUND_MS);
   }
 
-  /** Packets so far belong to no span. */
+  /** Excludes the packets so far from the next span. */
   async begin(): Promise<void> {
     this.#earlier = await this.#origin.reported();
   }
 
-  /** Packets of `work` that viewers from number `first` on receive. */
+  /** Packets received during `work` by viewers from number `first` on. */
   async measure<T extends Span>(
     first: number,
     work: () => Promise<T>,
@@ -373,7 +373,7 @@ class ReceptionMeter {
   }
 }
 
-/** Viewers that come while others watch. Their order of arrival is taken for that of their requests. */
+/** Connects viewers while others watch. Their order of arrival is taken as the order of their requests. */
 async function connectCrowd(
   origin: Origin,
   { viewers, perSecond }: { readonly viewers: number; readonly perSecond: number },
@@ -413,11 +413,11 @@ function delayAmong(values: readonly number[]): Delay {
 function machineTimes(): { readonly idle: number; readonly total: number } {
   const [, ...ticks] = (readFileSync('/proc/stat', 'utf8').split('\n')[0] ?? '').trim().split(/\s+/).map(Number);
   const [, , , idle = 0, waiting = 0] = ticks;
-  // Guests are counted among users.
+  // The time of guests is included in that of users.
   return { idle: idle + waiting, total: ticks.slice(0, 8).reduce((sum, count) => sum + count, 0) };
 }
 
-/** After a collection, if node allows it. */
+/** Resident memory after a garbage collection, if node allows it. */
 function residentKiB(): number {
   globalThis.gc?.();
   return process.memoryUsage.rss() / 1024;

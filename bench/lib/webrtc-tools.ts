@@ -1,4 +1,4 @@
-/** Programs compiled for the WebRTC benches, and a server in a process of its own. */
+/** Compiled programs of the WebRTC benches, and a server in a separate process. */
 import { execFile } from 'node:child_process';
 import path from 'node:path';
 import { promisify } from 'node:util';
@@ -29,15 +29,15 @@ export class WebrtcTools {
     return this.#programs.path('bare-sender');
   }
 
-  /** Deletes them. Idempotent. */
+  /** Deletes the programs. Idempotent. */
   close(): Promise<void> {
     return this.#programs.close();
   }
 }
 
-/** Where the server runs. */
+/** Place of the server process. */
 export interface FanoutPlace {
-  /** In front of the command line. */
+  /** Prefix of its command line. */
   readonly prefix?: readonly string[];
   readonly env?: NodeJS.ProcessEnv;
 }

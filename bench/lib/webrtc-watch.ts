@@ -9,7 +9,7 @@ interface Offer {
   readonly candidates: readonly { readonly candidate: string }[];
 }
 
-/** Connects `viewer` by the signalling at `url`; returns the SSRC of the frames, and the socket, whose end ends the session. */
+/** Connects `viewer` through the signalling at `url`; returns the SSRC of the video, and the socket, whose end ends the session. */
 export async function watch(url: string, viewer: WebrtcViewer): Promise<{ ssrc: number; socket: WebSocket }> {
   const socket = new WebSocket(url);
   await once(socket, 'open');

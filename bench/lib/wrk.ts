@@ -16,13 +16,13 @@ export interface LoadOptions {
   readonly connections?: number;
   /** Complete header lines. */
   readonly headers?: readonly string[];
-  /** Paths with queries that are requested in turn, repeatedly, instead of the path of `url`. */
+  /** Paths with queries that are requested in turn, in place of the path of `url`. */
   readonly targets?: readonly string[];
 }
 
 const DEFAULT_CONNECTIONS = 16;
 
-/** Sends GET requests for `seconds`; throws when an answer was not a success or a connection failed. */
+/** Sends GET requests for `seconds`; throws when an answer is not a success or a connection fails. */
 export async function load(options: LoadOptions): Promise<Load> {
   if (options.targets === undefined) return await run(options, []);
   const folder = mkdtempSync(join(tmpdir(), 'millrace-wrk-'));
@@ -33,7 +33,7 @@ export async function load(options: LoadOptions): Promise<Load> {
   }
 }
 
-/** The requests are put together before the first is sent. */
+/** The requests are prepared before the first is sent. */
 function scriptFor(targets: readonly string[], folder: string): string {
   const [list, script] = [join(folder, 'targets'), join(folder, 'requests.lua')];
   writeFileSync(list, targets.join('\n'));

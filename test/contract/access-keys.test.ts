@@ -1,4 +1,4 @@
-/** Publish keys and play tokens by the API: when they are shown, what is stored, and what a change leaves alone. */
+/** Publish keys and play tokens through the API: when they are shown, what is stored, and what a change leaves as it is. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { grantOf } from '../../src/access/access-keys.ts';
 import { restoreVirtualHosts } from '../../src/core/restored-state.ts';
@@ -24,7 +24,7 @@ const LISTS = [
   { list: 'playTokens', noun: 'play token', secret: 'token' },
 ] as const;
 
-/** The core's definition, and the document on disk. */
+/** The definition in the core, and the document on disk. */
 const held = (): string => JSON.stringify([api.orchestrator.application('v', 'a')?.definition, [...api.store.documents.values()]]);
 const hashOf = (list: 'publishKeys' | 'playTokens', name: string): string =>
   api.orchestrator.application('v', 'a')?.definition.config[list]?.find((key) => key.name === name)?.hash ?? '';
@@ -49,7 +49,7 @@ describe.each(LISTS)('$list', ({ list, noun, secret }) => {
     const { [secret]: _shown, ...left } = json.response;
     expect(await call('GET', path)).toEqual(found([left]));
     expect((await call('GET', APP)).json.response[list]).toEqual([left]);
-    // Nothing has restarted.
+    // The application was not restarted.
     expect((await call('GET', `${APP}/streams`)).json.response).toEqual(['live']);
   });
 
@@ -170,7 +170,7 @@ test('a client that sends back a shown definition changes no key', async () => {
   const { status } = await call('PATCH', APP, { publishKeys: [...publishKeys, { name: 'three', key: KEY }] });
   expect([status, hashOf('publishKeys', 'one'), hashOf('publishKeys', 'two')]).toEqual([200, one, two]);
   expect(fitsKey(hashOf('publishKeys', 'three'), KEY)).toBe(true);
-  // A change of something else, too.
+  // A change of another member, too.
   await call('PATCH', APP, { type: 'vod' });
   await call('POST', `${APP}/outputProfiles`, [
     { name: 'p', outputStreamName: '${OriginStreamName}_p', encodes: { videos: [{ name: 'v', bypass: true }] } },
@@ -192,7 +192,7 @@ test('gatekeepers are notified of every change at once', async () => {
   expect(names()).toEqual([[], ['two']]);
   await call('PATCH', APP, { publishKeys: null, playTokens: null });
   expect(names()).toEqual([undefined, undefined]);
-  // A key that is being saved can already be used.
+  // A new key admits clients while it is still being saved.
   api.store.full = true;
   const changes = api.hostChanges.length;
   await call('POST', '/v1/vhosts/v/apps', [{ name: 'b', type: 'live', publishKeys: [] }]);

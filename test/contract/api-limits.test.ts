@@ -21,12 +21,12 @@ function client(port: number, from: string): Socket {
   return socket;
 }
 
-/** Also when it is reset, which `once` would take for a failure. */
+/** Resolves also for a reset connection, which `once` would report as an error. */
 function closed(socket: Socket): Promise<void> {
   return new Promise((resolve) => socket.once('close', () => resolve()));
 }
 
-/** Whether a health check from `from` is answered. */
+/** Whether a health check from `from` gets an answer. */
 async function answers(api: ApiHarness, from: string): Promise<boolean> {
   const socket = client(api.port, from);
   socket.write('GET /health HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');

@@ -1,4 +1,4 @@
-/** The page of what benches have kept. */
+/** The page about the kept reports of benches. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -64,7 +64,7 @@ test('the page is self-contained, well-formed, escapes names, and marks missed t
     ),
   });
   const page = reportPage(readRuns(folder));
-  // But for the line of the type and elements without end it is XML.
+  // Apart from the document type and void elements, the page is XML.
   const asXml = page.replace('<!doctype html>', '').replaceAll(/<(meta|br)\b([^>]*)>/g, '<$1$2/>');
   expect(XMLValidator.validate(asXml)).toBe(true);
   expect(page).not.toMatch(/\bsrc=|href="[^#]|url\(|@import|<script/);
@@ -72,7 +72,7 @@ test('the page is self-contained, well-formed, escapes names, and marks missed t
   expect(page).toContain('CPU &lt;b&gt; &amp; &quot;more&quot;');
   expect(page).toContain('<b>4</b> µs<p class="quiet">2.00 times 2</p>');
   expect(page).not.toContain('NaN');
-  // Two runs in the plot; the newer run misses the target.
+  // The plot has two runs, of which the newer misses the target.
   const [plot = ''] = /<svg[^>]*aria-label="CPU[\s\S]*?<\/svg>/.exec(page) ?? [];
   expect([...plot.matchAll(/<circle[^>]*fill="([^"]+)"/g)].map(([, colour]) => colour)).toEqual(['var(--value)', 'var(--bad)']);
 });

@@ -1,11 +1,11 @@
-/** Calls whose successes are checked against the schema of their route, and the answers that tests expect of them. */
+/** Calls whose successful answers are checked against the schema of their route, and the expected answers of tests. */
 import { Value } from '@sinclair/typebox/value';
 import { expect } from 'vitest';
 import { RouteTable } from '../../src/api/route.ts';
 import { routes } from '../../src/api/routes.ts';
 import type { ApiHarness } from './harness.ts';
 
-/** A virtual host for a test to create, an application in it, and the application that the file declares. */
+/** A virtual host for tests to create, an application in it, and the application declared in the file. */
 export const VHOST = { name: 'v', host: { names: ['v.example'] } };
 export const APP = '/v1/vhosts/v/apps/a';
 export const FILE_APP = '/v1/vhosts/default/apps/app';
@@ -14,7 +14,7 @@ export const FILE_APP = '/v1/vhosts/default/apps/app';
 export type Answer = any;
 
 interface CheckedCalls {
-  /** `api.call`, checked. */
+  /** As `api.call`, with the check. */
   call(method: string, path: string, body?: unknown): Promise<{ status: number; json: Answer }>;
   /** Creates `VHOST` and `APP`. */
   createApp(): Promise<void>;
@@ -22,7 +22,7 @@ interface CheckedCalls {
 
 const table = new RouteTable(routes);
 
-/** `api`: the server of the test that runs. */
+/** `api`: returns the server of the running test. */
 export function checkedCalls(api: () => ApiHarness): CheckedCalls {
   const call: CheckedCalls['call'] = async (method, path, body) => {
     const answer = await api().call(method, path, body);

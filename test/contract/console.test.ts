@@ -1,4 +1,4 @@
-/** The web console on the port of the API: what every client gets, and what none gets. */
+/** The web console on the API port: the files that every client gets, and the files that are not served. */
 import { createHash } from 'node:crypto';
 import { readdirSync } from 'node:fs';
 
@@ -68,7 +68,7 @@ describe('the console', () => {
     const { imports } = JSON.parse(/importmap">(.*?)<\/script>/.exec(page.body)?.[1] ?? '') as { imports: Record<string, string> };
     const modulesOf = (folder: string): string[] =>
       readdirSync(new URL(`../../src/${folder}`, import.meta.url)).filter((name) => name.endsWith('.ts') && !/\.(test|d)\.ts$/.test(name));
-    // The typed client is below the page, as in the import map; modules of types only are not served.
+    // The typed client is below the page, as in the import map; modules with types only are not served.
     const client = modulesOf('client/').filter((name) => name !== 'openapi-types.ts' && name !== 'call-types.ts');
     const own = [...modulesOf('console/'), ...client.map((name) => `client/${name}`)];
     expect(own).toEqual(expect.arrayContaining(['main.ts', 'client/client.ts']));

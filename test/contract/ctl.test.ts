@@ -21,7 +21,7 @@ interface Ran {
   readonly err: string;
 }
 
-/** Runs a command line of words with blanks between; `input` is standard input. */
+/** Runs a command line of words separated by blanks; `input` is standard input. */
 async function ctl(line: string, input = ''): Promise<Ran> {
   let [out, err] = ['', ''];
   const env = { MILLRACE_API: `http://127.0.0.1:${api.port}`, MILLRACE_TOKEN: TOKEN };
@@ -40,7 +40,7 @@ async function ctl(line: string, input = ''): Promise<Ran> {
   return { code, out, err };
 }
 
-/** The output of a command for programs. */
+/** Parses the output of a command for programs. */
 async function json(line: string, input?: string): Promise<unknown> {
   const { code, out, err } = await ctl(`${line} --json`, input);
   expect({ code, err }).toEqual({ code: 0, err: '' });
@@ -86,7 +86,7 @@ describe('lists', () => {
     expect(await ctl('sessions default/app/live')).toEqual({ code: 0, out: 'no viewers\n', err: '' });
     watch('a', 'webrtc');
     watch('b', 'llhls');
-    // Another server is no viewer.
+    // Another server does not count as a viewer.
     const edge = api.orchestrator
       .application('default', 'app')
       ?.stream('live')
@@ -274,7 +274,7 @@ describe('actions', () => {
     for (const id of ['a', 'b', 'c']) watch(id, 'llhls', ended);
     expect((await ctl('kick default/app/live/a')).out).toBe('disconnected: 1\n');
     expect(ended).toEqual([expect.stringMatching(/^a /)]);
-    // A mistake in the last argument is reported before the first is carried out.
+    // A mistake in the last argument is reported before any argument is processed.
     expect((await ctl('kick default/app/live/b default/app/live')).code).toBe(2);
     expect(ended).toHaveLength(1);
     expect((await ctl('kick default/app/live --all')).out).toBe('disconnected: 2\n');
@@ -366,6 +366,6 @@ describe('help', () => {
 });
 
 test('every command was run', () => {
-  // These have no end: test/e2e/ctl.test.ts runs them.
+  // These commands do not end: test/e2e/ctl.test.ts runs them.
   expect(commands.map(({ name }) => name).filter((name) => !ran.has(name))).toEqual(['watch', 'log']);
 });

@@ -1,4 +1,4 @@
-/** Virtual hosts, applications and output profiles: success, each status, and the words of each refusal. */
+/** Virtual hosts, applications and output profiles: success, each status, and the text of each refusal. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type Answer, APP, checkedCalls, done, error, FILE_APP, found, VHOST } from './checked-calls.ts';
 import { type ApiHarness, startApi } from './harness.ts';
@@ -122,7 +122,7 @@ describe('virtual hosts', () => {
   test('may contain applications, which the answers do not show', async () => {
     const created = await call('POST', '/v1/vhosts', [{ ...VHOST, applications: [{ name: 'a', type: 'live' }] }]);
     expect(created.json[0].response).toEqual(VHOST);
-    // The one member that is in this answer only.
+    // Only this answer contains this member.
     expect(await call('GET', '/v1/vhosts/v')).toEqual(found({ ...VHOST, distribution: '' }));
     expect(await call('GET', '/v1/vhosts/v/apps')).toEqual(found(['a']));
   });

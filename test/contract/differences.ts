@@ -1,17 +1,17 @@
-/** Where this server answers otherwise than the reference server on purpose; `docs/reference/api-differences.md` gives the reasons. */
+/** Deliberate differences from the reference server; `docs/reference/api-differences.md` gives the reasons. */
 
-/** How the answer to a recorded request differs. */
+/** Difference of the answer to a recorded request. */
 export interface Deviation {
   readonly status: number;
-  /** Message of the answer, when there is one message. */
+  /** Message of the answer, if it has only one message. */
   readonly message?: RegExp;
-  /** Turns the recorded JSON into our expected answer: nothing else differs. */
+  /** Turns the recorded JSON into our expected answer. */
   readonly body?: (recorded: unknown) => unknown;
-  /** The same where values are of the moment: members, types and messages do not differ. */
+  /** As `body`, for answers with changing values: members, types and messages must be equal. */
   readonly shape?: (recorded: unknown) => unknown;
 }
 
-/** Deviations of recorded exchanges by their number; empty where no recording shows the difference. */
+/** Differences of recorded exchanges by their number; empty where no recording shows the difference. */
 export const DIFFERENCES: Readonly<Record<string, Readonly<Record<number, Deviation>>>> = {
   'product-name': {},
   version: each([1, 17, 20, 22, 55, 58, 59, 61, 68], { status: 200, shape: withOwnVersion }),
@@ -157,7 +157,7 @@ function each(numbers: readonly number[], deviation: Deviation): Record<number, 
   return Object.fromEntries(numbers.map((n) => [n, deviation]));
 }
 
-/** The declarations of a file, with numbers and booleans instead of their texts. */
+/** The declarations of a file, with numbers and booleans in place of texts. */
 function withTypes(recorded: unknown): unknown {
   return JSON.parse(JSON.stringify(recorded), (_key, value: unknown) => {
     if (value === 'true' || value === 'false') return value === 'true';
@@ -170,25 +170,25 @@ function withNamesOfText(recorded: unknown): unknown {
   return JSON.parse(JSON.stringify(recorded), (key, value: unknown) => (key === 'name' ? String(value) : value));
 }
 
-/** Items whose name was taken, as the contract has them. */
+/** Items with an existing name, as the contract describes them. */
 function withConflicts(recorded: unknown): unknown {
   const items = recorded as readonly { readonly statusCode: number }[];
   return items.map((item) => (item.statusCode === 409 ? { message: 'Conflict', statusCode: 409 } : item));
 }
 
-/** The refusal of a whole request as that of its only item: without prefix and suffix. */
+/** The refusal of a whole request as the refusal of its only item: without prefix and suffix. */
 function asItem(recorded: unknown): unknown {
   const { message, statusCode } = recorded as { readonly message: string; readonly statusCode: number };
   return [{ message: message.replace(/^\[HTTP\] (.*) \(400\)$/, '$1'), statusCode }];
 }
 
-/** A list of tasks without a task that was refused here. */
+/** A list of tasks without a task that this server refused. */
 function withoutTask(recorded: unknown, id: string): unknown {
   const { response, ...envelope } = recorded as { readonly response: readonly { readonly id: string }[] };
   return { ...envelope, response: response.filter((task) => task.id !== id) };
 }
 
-/** The version with that of this product beside it. */
+/** The version, with this product's version added. */
 function withOwnVersion(recorded: unknown): unknown {
   const { response, ...envelope } = recorded as { readonly response: object };
   return { ...envelope, response: { ...response, millraceVersion: '0.1.0' } };

@@ -1,4 +1,4 @@
-/** The pages of the API name the built features, and nothing else. */
+/** The pages of the API name exactly the existing features. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { CATALOGUE } from '../../src/api/errors.ts';

@@ -1,4 +1,4 @@
-/** Rows of the contract's endpoint tables without a separate file: success, each status, and the words of each refusal. */
+/** Rows of the contract's endpoint tables that have no test file of their own: success, each status, and the text of each refusal. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { routes } from '../../src/api/routes.ts';
 import { type Answer, APP, checkedCalls, done, error, FILE_APP, found, VHOST } from './checked-calls.ts';
@@ -15,7 +15,7 @@ const { call, createApp } = checkedCalls(() => api);
 test('GET /v1/version returns the compatible version, and the version of Millrace', async () => {
   const answer = await call('GET', '/v1/version');
   expect(answer).toEqual(found({ gitVersion: 'v0.1.0-g4ff91095c0ff', millraceVersion: '0.1.0', version: '0.20.0' }));
-  // The contract: up to 0.15.3 startRecord and startPush answer with arrays.
+  // By the contract, startRecord and startPush answer with arrays up to 0.15.3.
   const [major = 0, minor = 0] = answer.json.response.version.split('.').map(Number);
   expect(major > 0 || minor >= 16).toBe(true);
   const task = await call('POST', `${FILE_APP}:startRecord`, { id: 'form', stream: { name: 'later' } });

@@ -1,4 +1,4 @@
-/** Events beyond the recorded requests: bounds, types, and the moments at which they are refused. */
+/** Events beyond the recorded requests: limits, types, and times of refusal. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { videoTrack } from '../fakes/source.ts';
 import { error } from './checked-calls.ts';

@@ -1,4 +1,4 @@
-/** Rules for every route of the API: authorisation, and the words for a missing virtual host, application or stream. */
+/** Rules for all routes of the API: authorisation, and the text for a missing virtual host, application or stream. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { routes } from '../../src/api/routes.ts';
 import { type ApiHarness, startApi } from './harness.ts';
@@ -8,7 +8,7 @@ const MISSING = {
   app: 'Could not find the application: [default/nope]',
   stream: 'Could not find the stream: [default/#default#app/nope]',
 } as const;
-/** Where the contract has one sentence for a missing application and a missing stream or channel. */
+/** The contract has one sentence for a missing application and a missing stream or channel here. */
 const EITHER = { message: 'Could not find the application or stream (404)', statusCode: 404 };
 const TELLS_EITHER: ReadonlySet<string> = new Set([
   'GET /v1/vhosts/{vhost}/apps/{app}/streams/{stream}',
@@ -73,7 +73,7 @@ beforeAll(async () => {
 });
 afterAll(() => api.close());
 
-/** The path of a route with existing names, except for `missing`. */
+/** The path of a route with existing names, except `missing`. */
 function pathOf(pattern: string, missing: string | null): string {
   return pattern.replace(/\{(\w+)\}/g, (_place, name: string) => (name === missing ? 'nope' : (PRESENT[name] ?? 'x')));
 }
@@ -93,7 +93,7 @@ describe.each(routes.filter(({ open }) => open !== true).map((route) => ({ ...ro
       ]);
     });
 
-    // By the objects in the path, whichever code looks them up.
+    // The objects in the path, independent of the code that looks them up.
     const levels = (['vhost', 'app', 'stream'] as const).filter((name) => path.includes(`{${name}}`));
     test.each(levels)('answers 404 when the %s does not exist', async (name) => {
       const answer = await api.send({ method, path: pathOf(path, name), ...sent });

@@ -45,7 +45,7 @@ afterEach(async () => {
   for (const close of closings.splice(0).reverse()) await close();
 });
 
-/** Messages of the lines that tell of a fault. */
+/** Messages of log lines about faults. */
 function told(logger: RecordingLogger): string[] {
   return logger.lines
     .filter(({ level, fields }) => level === 'error' && ('err' in fields || 'error' in fields))

@@ -1,4 +1,4 @@
-/** An API server on a free port with a real core and no disk behind it, and a client that sends raw requests. */
+/** An API server on a free port with a real core and without a disk, and a client that sends raw requests. */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -74,18 +74,18 @@ export interface RawAnswer {
 export interface RawRequest {
   readonly method?: string;
   readonly path: string;
-  /** Added to `Host` and `Authorization`; null leaves one of these out. */
+  /** Added to `Host` and `Authorization`; null removes one of them. */
   readonly headers?: Readonly<Record<string, string | null>>;
   readonly body?: string | Buffer;
   readonly version?: string;
 }
 
-/** A viewer over SRT. */
+/** An SRT viewer. */
 const SRT_LINK = {
   ...{ session: '7', peer: '127.0.0.1:5000', vhost: 'default', app: 'app', stream: 'café', rtt: 25, malformed: 0 },
   ...{ sender: newSenderStatistics(), receiver: newReceiverStatistics() },
 };
-/** The abilities that a transcoder process without hardware reports. */
+/** Capabilities of a transcoder process without hardware. */
 const HELLO = {
   version: '8.1',
   encoders: ENCODERS.filter(({ hardware }) => !hardware).map(({ name }) => name),
@@ -100,8 +100,8 @@ export const TLS_FILES = { cert: fixture('tls/cert.pem'), key: fixture('tls/key.
 const SERVER_XML = new URL('../fixtures/config/server.xml', import.meta.url);
 
 /**
- * Starts a server with the declarations of the fixture `server.xml`; objects created later are kept in memory. Unexamined requests must
- * write to `in-own-folder` only. `now`: the start of its clock.
+ * Starts a server with the declarations of the fixture `server.xml`; later objects are kept in memory. Requests that are not examined must
+ * use `in-own-folder`. `now`: initial time of its clock.
  */
 export async function startApi(
   overrides: Partial<ApiServerOptions> = {},
@@ -162,7 +162,7 @@ export async function startApi(
   multiplex.start();
   for (const host of loadServerConfig(fileURLToPath(SERVER_XML)).virtualHosts) {
     const applications = host.applications.map(({ typed, echo }) => {
-      // The fixture names a folder of another machine.
+      // The fixture names a folder that exists only on another machine.
       if (typed.publishers.file?.rootPath !== undefined) typed.publishers.file.rootPath = join(folder, 'root');
       if (typed.providers.multiplex !== undefined) typed.providers.multiplex.muxFilesDir = join(folder, 'mux');
       return { name: typed.name, config: typed, echo };
@@ -247,7 +247,7 @@ export async function startApi(
   });
 }
 
-/** Stores documents in memory; refuses when told to. */
+/** Stores documents in memory; the test can make it refuse. */
 export class MemoryStore implements VirtualHostStore {
   readonly documents = new Map<string, Parameters<VirtualHostStore['save']>[0]>();
   full = false;
@@ -263,7 +263,7 @@ export class MemoryStore implements VirtualHostStore {
   }
 }
 
-/** Records the hosts whose certificates were reloaded; fails when told to. */
+/** Records the hosts whose certificates were reloaded; the test can make it fail. */
 export class RecordingCertificates {
   readonly reloaded: string[][] = [];
   broken = false;
@@ -280,7 +280,7 @@ export class ApiHarness {
   readonly recordings: FilePublisher;
   readonly dumps: Dumper;
   readonly pushes: PushPublisher;
-  /** Scheduled channels, with their programs. */
+  /** Scheduled channels with their programs. */
   readonly scheduled: FakeSchedules;
   readonly multiplex: MultiplexChannels;
   /** State and recordings; removed by `close`. */
@@ -293,15 +293,15 @@ export class ApiHarness {
   readonly clock: ManualClock;
   readonly logger: RecordingLogger;
   readonly health: Health;
-  /** Keys of the virtual hosts, change by change. */
+  /** Keys of the virtual hosts after each change. */
   readonly hostChanges: readonly ReadonlyMap<string, HostKeys | undefined>[];
-  /** Answers when a key was last good. */
+  /** Returns the time of a key's last successful use. */
   readonly keyUses: { usedAt: (grant: string) => number | undefined };
   readonly notices: NoticeBoard;
   readonly live: EventFeed;
   readonly tail: LogTail;
   readonly secrets: KnownSecrets;
-  /** Take no samples by themselves. */
+  /** Takes samples only when the test asks. */
   readonly history: FigureHistory;
   readonly streamHistory: StreamHistory;
 
@@ -382,7 +382,7 @@ export class ApiHarness {
     return closed;
   }
 
-  /** Sends `frames` more frames of a stream that `publish` brought; resolves when the publishers have them. */
+  /** Sends `frames` more frames of a stream made by `publish`; resolves when the publishers have them. */
   async feed(vhost: string, app: string, stream: string, frames: number): Promise<void> {
     const source = this.#ingests.get(JSON.stringify([vhost, app, stream]));
     if (source === undefined) throw new Error(`nobody publishes ${vhost}/${app}/${stream}`);
@@ -390,12 +390,12 @@ export class ApiHarness {
       source.ingest.push(videoPacket(source.frames));
       source.frames += 1;
       this.clock.advance(1000 / 30);
-      // The clock stands still while the server works.
+      // The manual clock stands still while the server works.
       await new Promise((resolve) => setImmediate(resolve));
     }
   }
 
-  /** A packet of every publisher, after a jump of the clock: none was silent meanwhile. */
+  /** Sends a packet from every publisher, as if none had been silent during a jump of the clock. */
   keepAlive(): void {
     for (const source of this.#ingests.values()) {
       source.ingest.push(videoPacket(source.frames));
@@ -412,18 +412,18 @@ export class ApiHarness {
     return this.server.addresses[0]?.port ?? 0;
   }
 
-  /** Sends one request on a connection of its own. */
+  /** Sends a request on a new connection. */
   send(request: RawRequest): Promise<RawAnswer> {
     return exchange(this.port, serialize(request)).then((bytes) => parseAnswer(bytes, request.method === 'HEAD'));
   }
 
-  /** Sends a request with a JSON body, or without one, and gives the status and the parsed answer. */
+  /** Sends a request with an optional JSON body; resolves with the status and the parsed answer. */
   async call(method: string, path: string, body?: unknown): Promise<{ status: number; json: unknown }> {
     const answer = await this.send({ method, path, ...(body !== undefined && { body: JSON.stringify(body) }) });
     return { status: answer.status, json: JSON.parse(answer.body) };
   }
 
-  /** Sends bytes as they are; gives everything that came until the server closed the connection. */
+  /** Sends raw bytes; resolves with everything received until the server closed the connection. */
   raw(bytes: string | Buffer): Promise<string> {
     return exchange(this.port, bytes);
   }
@@ -449,7 +449,7 @@ function serialize({ method = 'GET', path, headers = {}, body, version = '1.1' }
   return body === undefined ? head : Buffer.concat([head, typeof body === 'string' ? Buffer.from(body, 'utf8') : body]);
 }
 
-/** Sends and collects until the server closes. */
+/** Sends bytes, and collects the answer until the server closes the connection. */
 export function exchange(port: number, bytes: string | Buffer): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect({ port, host: '127.0.0.1' });
@@ -461,7 +461,7 @@ export function exchange(port: number, bytes: string | Buffer): Promise<string> 
   });
 }
 
-/** Parses one answer; an interim answer (100) before it is skipped. */
+/** Parses an answer; skips an interim answer (100) before it. */
 export function parseAnswer(received: string, isHead: boolean): RawAnswer {
   const text = received.startsWith(CONTINUE) ? received.slice(CONTINUE.length) : received;
   const end = text.indexOf('\r\n\r\n');

@@ -1,4 +1,4 @@
-/** The API over TLS: both HTTPs, and the certificate. */
+/** The API over TLS: HTTP/1.1 and HTTP/2, and the certificate. */
 import { connect as connectHttp2 } from 'node:http2';
 import { request as requestHttps } from 'node:https';
 import { text } from 'node:stream/consumers';

@@ -1,4 +1,4 @@
-/** The API as HTTP: heads, methods, bodies, connections, other origins, host names, TLS. */
+/** The API as an HTTP server: heads, methods, bodies, connections, other origins, host names, TLS. */
 import { createHash } from 'node:crypto';
 import { connect, Server } from 'node:net';
 import fc from 'fast-check';
@@ -104,7 +104,7 @@ test('a failed certificate reload gives the reason in a header, in addition to t
     broken.certificates.broken = true;
     const { status, headers } = await reload();
     expect([status, headers.get('millrace-reason')]).toEqual([500, 'certificate file cannot be read, not even by caf']);
-    // Only tokens that may reload certificates may learn of files.
+    // Names of files are only for tokens that may reload certificates.
     const stranger = await reload({ Authorization: null });
     expect([stranger.status, stranger.headers.has('millrace-reason')]).toEqual([401, false]);
   } finally {
@@ -292,7 +292,7 @@ describe('connections', () => {
   test('end with the server in any state', async () => {
     const other = await startApi({ timeoutScale: 1000 });
     const opened = ['', 'GET /v1/version HTTP', 'CONNECT /v1/vhosts HTTP/1.1\r\n\r\n'].map((bytes) => {
-      // Its side stays open when the server has ended its own.
+      // The client keeps its side open after the server has closed its own.
       const socket = connect({ port: other.port, host: '127.0.0.1', allowHalfOpen: true }).resume();
       socket.on('error', () => undefined);
       socket.write(bytes);

@@ -1,4 +1,4 @@
-/** Settings that do nothing are named by the answers that show them. */
+/** Answers name the settings in them that have no effect. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { APP, VHOST } from './checked-calls.ts';
 import { type ApiHarness, startApi } from './harness.ts';
@@ -14,7 +14,7 @@ beforeEach(async () => {
 });
 afterEach(() => api.close());
 
-/** The status and the header's keys; null without the header. */
+/** The status, and the keys in the header; null without the header. */
 async function told(method: string, path: string, body?: unknown): Promise<[status: number, keys: string | null]> {
   const { status, headers } = await api.send({ method, path, ...(body !== undefined && { body: JSON.stringify(body) }) });
   return [status, headers.get('millrace-ineffective') ?? null];

@@ -1,4 +1,4 @@
-/** The server's events, as followers of `GET /v1/events` get them. */
+/** The server's events for followers of `GET /v1/events`. */
 import { readFileSync } from 'node:fs';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { LiveEventSchema } from '../../src/api/v1/live-events.ts';
@@ -39,7 +39,7 @@ async function follow(query = '', headers: Readonly<Record<string, string>> = {}
   return reader;
 }
 
-/** The types of the events that `act` causes. */
+/** Types of the events that `act` causes. */
 async function told(reader: EventReader, act: () => Promise<unknown>): Promise<string[]> {
   await reader.of('hello');
   const before = reader.events.length;
@@ -231,7 +231,7 @@ test('only the requested events', async () => {
   await api.publish('default', 'app', 'b');
   api.notices.post({ type: 'session.summary', started: 7, ended: 0 });
   expect((await streams.of('stream.created')).data.stream).toBe('b');
-  // A sum of many places is about each.
+  // A summary without an address passes every filter.
   await Promise.all([other, none].map((reader) => reader.of('session.summary')));
   expect([streams.types, other.types, none.types]).toEqual([
     ['hello', 'stream.created'],
@@ -303,7 +303,7 @@ test('the script of the guide follows events, and continues after a lost connect
   const heard: string[] = [];
   let pauses = 0;
   let isOver = false;
-  // Its pause is not waited for; the test ends the endless loop by it.
+  // Pauses end at once; the test uses them to end the endless loop.
   const pause = (next: () => void): unknown => {
     pauses += 1;
     return isOver ? undefined : setImmediate(next);

@@ -1,4 +1,4 @@
-/** The validator itself: it must find planted faults. */
+/** Tests of the validator: it must find planted faults. */
 import { describe, expect, it } from 'vitest';
 import { LlhlsValidator } from '../validator/llhls-validator.ts';
 

@@ -1,4 +1,4 @@
-/** Lines of the log, as those see them who follow `GET /v2/logs`. */
+/** Lines of the log for followers of `GET /v2/logs`. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { EventReader } from '../support/event-reader.ts';
 import { type ApiHarness, AUTHORIZATION, startApi, TOKEN } from './harness.ts';

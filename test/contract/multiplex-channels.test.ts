@@ -127,7 +127,7 @@ test('a disk error changes nothing', async () => {
   const folder = join(api.folder, 'mux');
   expect(await call('POST', CHANNELS, definition('kept'))).toEqual(MADE);
   rmSync(folder, { recursive: true });
-  // No folder can be made where a file is.
+  // A file in place of the folder prevents the write.
   writeFileSync(folder, '');
   expect(await call('POST', CHANNELS, definition('full'))).toEqual(error(500, 'Internal Server Error'));
   expect(await call('DELETE', `${CHANNELS}/kept`)).toEqual(error(500, 'Internal Server Error'));

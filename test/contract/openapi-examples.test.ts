@@ -1,4 +1,4 @@
-/** The examples of the OpenAPI document are accepted as they are, by names that they make themselves. */
+/** The examples of the OpenAPI document are accepted unchanged; they only name objects that they make themselves. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { REQUEST_EXAMPLES } from '../../src/api/openapi-examples.ts';
 import { type ApiHarness, startApi } from './harness.ts';

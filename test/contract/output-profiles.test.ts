@@ -1,4 +1,4 @@
-/** Output profiles from ingest to delivery: the core, the publishers and real HTTP, with a transcoder that re-emits what it gets. */
+/** Output profiles from ingest to delivery: the core, the publishers and real HTTP, with a transcoder that returns its input. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { readApplication, readVirtualHost } from '../../src/config/index.ts';
 import type { IngestStream } from '../../src/core/ingest.ts';
@@ -91,7 +91,7 @@ function publish(closes: string[] = []): IngestStream {
   return ingest;
 }
 
-/** Hands over whole seconds of media from `from` to `to`. */
+/** Sends whole seconds of media from `from` to `to`. */
 async function send(ingest: IngestStream, from: number, to: number): Promise<void> {
   for (let second = from; second < to; second += 1) {
     for (let index = second * 30; index < (second + 1) * 30; index += 1) ingest.push(videoPacket(index));
@@ -176,7 +176,7 @@ describe('an output profile with encodes', () => {
     expect((await fetch(`${base}/nope/thumb.jpg`)).status).toBe(404);
     const { meter } = orchestrator;
     await expect.poll(() => meter.out.total).toBeGreaterThan(64);
-    // One address with one player, however many requests; the sessions of the stream list it, with its bytes.
+    // One address with one player is one session, however many requests; the API lists it with its bytes.
     await expect.poll(() => meter.sessions.thumbnail).toBe(1);
     const sessions = orchestrator.application('v', 'app')?.stream('s')?.sessions;
     await expect.poll(() => sessions?.all.map(({ kind, out }) => [kind, out.total >= 128])).toEqual([['thumbnail', true]]);
@@ -218,7 +218,7 @@ describe('a changed application', () => {
     expect(after?.stream('s')?.outputs.map(({ name }) => name)).toEqual(['s_out', 's_new']);
     expect(after?.meter).not.toBe(before?.meter);
     for (const name of ['s_out', 's_new']) expect((await fetch(`${base}/${name}/thumb.jpg`)).status).toBe(200);
-    // The two profiles want the same encodes: they are made once.
+    // The two profiles need the same encodes, which are made only once.
     expect(transcoder.sessions.length).toBe(2);
     expect(transcoder.session.job.encodes.map(({ encode }) => encode.name)).toEqual(['small', 'picture']);
   });

@@ -1,4 +1,4 @@
-/** Every block that a reader types or copies is run by a test, or says why not. */
+/** Every block that a reader types or copies is run by a test, or has a documented exception. */
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { allBlocksIn, NOT_RUN, PAGES, type PageBlock, reasonNotToRun } from '../support/page-blocks.ts';

@@ -1,4 +1,4 @@
-/** Every relative link of README and the pages leads somewhere, and every page is linked to from another one. */
+/** Every relative link of README and the pages has a target, and every page is linked from another page. */
 import { globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
@@ -11,7 +11,7 @@ function read(file: string): string | null {
   try {
     return readFileSync(path.join(ROOT, file), 'utf8');
   } catch (error) {
-    // A folder is there, and has no headings.
+    // A folder is a valid target without headings.
     return (error as NodeJS.ErrnoException).code === 'EISDIR' ? '' : null;
   }
 }

@@ -1,4 +1,4 @@
-/** The pages about the machine name existing files, folders, classes and settings: a renaming must change the page. */
+/** Pages about the code name existing files, folders, classes and settings: a rename must change the page. */
 import { globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
@@ -8,7 +8,7 @@ const ROOT = path.resolve(import.meta.dirname, '../..');
 const PAGES = ['CONTRIBUTING.md', ...globSync('docs/*.md', { cwd: ROOT })].sort();
 const OTHERS = new Set(['node_modules', 'results', 'dist', 'build']);
 const SOURCES = ['src', 'native', 'scripts', 'test', 'bench', 'deploy', 'conf', 'docs'];
-/** Output of a build or a bench. */
+/** Folders made by a build or a bench. */
 const MADE = new Set(['dist/', 'bench/results/']);
 const CODE = /\.(?:ts|js|mjs|cc|h|xml|json|yaml)$/;
 
@@ -23,7 +23,7 @@ function isThere(paths: readonly string[], name: string): boolean {
   return paths.some((each) => each === name || each.endsWith(`/${name}`));
 }
 
-/** All words of the code, its texts included. */
+/** All words of the code, including its texts. */
 function wordsOfCode(): Set<string> {
   const words = new Set<string>();
   for (const file of ['package.json', ...files]) {

@@ -1,4 +1,4 @@
-/** Every XML and JSON of README and the pages is valid for its reader, without a warning. */
+/** All XML and JSON in README and the pages is valid for its reader, without warnings. */
 import { expect, test } from 'vitest';
 import { ConfigErrors, formatConfigProblem, parseServerConfig, readOutputProfiles } from '../../src/config/index.ts';
 import { parseOverlayMap } from '../../src/core/overlay-map.ts';
@@ -9,7 +9,7 @@ import { parseRecordMap } from '../../src/services/record/record-map.ts';
 import { parseScheduleFile } from '../../src/services/schedule/definition-file.ts';
 import { blocksIn, PAGES, type PageBlock } from '../support/page-blocks.ts';
 
-/** Files of their own, by their root element. */
+/** Readers of other configuration files, by root element. */
 const FILES: Readonly<Record<string, (xml: string, file: string) => unknown>> = {
   EventInfo: parseEventRules,
   Multiplex: parseMuxFile,
@@ -21,7 +21,7 @@ const FILES: Readonly<Record<string, (xml: string, file: string) => unknown>> = 
 
 const HOST = 'Server/VirtualHosts/VirtualHost';
 const APPLICATION = `${HOST}/Applications/Application`;
-/** Where in `Server.xml` an element belongs that is shown alone, with its page where the name does not tell; else in `Server` itself. */
+/** The place in `Server.xml` of an element that is shown alone, with the page if the name is ambiguous; default: `Server`. */
 const PARENTS: Readonly<Record<string, string>> = {
   API: 'Server/Managers',
   VirtualHost: 'Server/VirtualHosts',
@@ -47,7 +47,7 @@ const NEEDED: Readonly<Record<string, readonly string[]>> = {
   OutputProfile: ['<Name>p</Name>', '<OutputStreamName>${OriginStreamName}</OutputStreamName>'],
 };
 
-/** Files of other machines, and omissions. */
+/** Replacements for files of other machines, and for omissions. */
 const STAND_INS: readonly (readonly [RegExp, string])[] = [
   [/^\s*…\s*$/gm, ''],
   [/<!--.*?-->/gs, ''],
@@ -61,7 +61,7 @@ interface Element {
   readonly xml: string;
 }
 
-/** The top elements of a text; unclosed elements are closed. */
+/** The top-level elements of a text; unclosed elements are closed. */
 function elementsOf(text: string): Element[] {
   const open: string[] = [];
   const elements: Element[] = [];
@@ -79,7 +79,7 @@ function elementsOf(text: string): Element[] {
   return [...elements, { name, xml: text.slice(from).trim() + ends.join('') }];
 }
 
-/** With its required members. */
+/** An element with its required members. */
 function completed({ name, xml }: Element): string {
   const start = xml.indexOf('>') + 1;
   const inner = xml.slice(start, xml.lastIndexOf('</'));
@@ -88,7 +88,7 @@ function completed({ name, xml }: Element): string {
   return missing.length === 0 ? xml : xml.slice(0, start) + missing.join('') + xml.slice(start);
 }
 
-/** A whole `Server.xml` with elements of a page in it, which stand at one place. */
+/** A complete `Server.xml` with elements of a page, all at one place. */
 function serverWith(elements: readonly Element[], page: string): string {
   const [{ name } = { name: '' }] = elements;
   const inner = elements.map(completed).join('');
@@ -100,7 +100,7 @@ function serverWith(elements: readonly Element[], page: string): string {
   }, inner);
 }
 
-/** The server's output for it. */
+/** Problems that the server reports about a configuration. */
 function problemsOf(xml: string): string[] {
   const values: Readonly<Record<string, string>> = {
     STREAM_KEY: 'key',
@@ -130,7 +130,7 @@ test.each(blocks('xml').map(named))('%s is a configuration', (_, { page, text })
 });
 
 test.each(blocks('json').map(named))('%s is JSON', (_, { page, text }) => {
-  // Each line of events.md is a request of its own.
+  // Each line of JSON in events.md is a separate request.
   const texts = page.endsWith('events.md') ? text.trim().split('\n') : [text];
   for (const each of texts) {
     const value: unknown = JSON.parse(each);

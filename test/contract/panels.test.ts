@@ -1,4 +1,4 @@
-/** A panel that makes everything again after a restart, as `docs/guide/panels.md` describes. */
+/** A control panel that recreates everything after a restart, as in `docs/guide/panels.md`. */
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Answer, APP, checkedCalls, VHOST } from './checked-calls.ts';
@@ -17,7 +17,7 @@ const APPLICATION = { name: 'a', type: 'live', publishers: { llhls: {}, file: {}
 const PULL = { name: 'cam', urls: ['rtsp://127.0.0.1:1/app/stream'], properties: { persistent: true } };
 const PUSH = { id: 'on', stream: { name: 's' }, protocol: 'rtmp', url: 'rtmp://127.0.0.1:1/app', streamKey: 'k' };
 
-/** The panel's requests, as the guide names them. */
+/** The panel's requests, named as in the guide. */
 const REQUESTS: readonly (readonly [request: string, path: string, body: unknown])[] = [
   ['POST /v1/vhosts', '/v1/vhosts', [VHOST]],
   ['POST …/apps', '/v1/vhosts/v/apps', [APPLICATION]],

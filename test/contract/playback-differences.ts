@@ -1,13 +1,13 @@
-/** Where answers to viewers differ from the reference server's on purpose; `docs/reference/playback-differences.md` gives the reasons. */
+/** Deliberate differences from the reference server in answers to viewers; `docs/reference/playback-differences.md` gives the reasons. */
 
-/** The differences in the answer to one recorded request. */
+/** Differences in the answer to one recorded request. */
 export interface PlaybackDifference {
   readonly status?: number;
-  /** By name in lower case; null where the header is not there. */
+  /** By name in lower case; null for an absent header. */
   readonly headers?: Readonly<Record<string, string | null>>;
-  /** Kinds of playlist lines that are not there. */
+  /** Kinds of playlist lines that are missing here. */
   readonly less?: readonly string[];
-  /** Kinds of playlist lines that are more. */
+  /** Kinds of playlist lines that are added here. */
   readonly more?: readonly string[];
 }
 

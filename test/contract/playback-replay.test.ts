@@ -1,4 +1,4 @@
-/** Plays the recorded requests of viewers and compares status, headers and what playlists are made of with the reference server's. */
+/** Sends the recorded requests of viewers, and compares status, headers and the structure of playlists with the reference server's. */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -17,7 +17,7 @@ import { exchange, MemoryStore, parseAnswer, type RawAnswer } from './harness.ts
 import { PLAYBACK_DIFFERENCES, type PlaybackDifference } from './playback-differences.ts';
 import { answerText, type Exchange, recordedPlayback, requestBytes } from './recorded.ts';
 
-/** Not of LL-HLS and HLS over plain HTTP. */
+/** Exchanges that do not concern LL-HLS and HLS over plain HTTP. */
 const ELSEWHERE: Readonly<Record<number, string>> = {
   583: 'thumbnail: output-profiles.test.ts',
   584: 'thumbnail: output-profiles.test.ts',
@@ -98,7 +98,7 @@ describe('recorded exchanges of viewers', () => {
   });
 });
 
-/** 80 s of 30 frames with a keyframe each second, and audio. */
+/** Publishes 80 s of video, 30 frames a second with a keyframe each second, and audio. */
 async function publish(ingest: IngestStream): Promise<void> {
   for (let second = 0; second < SECONDS; second += 1) {
     for (let index = second * 30; index < (second + 1) * 30; index += 1) ingest.push(videoPacket(index));
@@ -108,7 +108,7 @@ async function publish(ingest: IngestStream): Promise<void> {
   await new Promise<void>((resolve) => setTimeout(resolve, 50));
 }
 
-/** The request with the stream key, the session and the track numbers of this server. */
+/** The request with this server's stream key, session and track numbers. */
 function here(request: string, { key, session }: { key: string; session: string }): string {
   return request
     .replace(/_[0-9A-Za-z]{8}_llhls/, `_${key}_llhls`)
@@ -138,7 +138,7 @@ function differenceOf(recorded: Exchange, answer: RawAnswer): PlaybackDifference
   };
 }
 
-/** The kinds of lines of a playlist: tags with the names of their attributes, URIs with what stands for what. */
+/** The kinds of lines in a playlist: tags with the names of their attributes, URIs with placeholders. */
 function linesOf(text: string): string[] {
   const lines = text.split('\n').map((line) => {
     const uri = /^[^#]|URI="[^"]+"/.exec(line) === null ? '' : ` ${uriShape(/URI="([^"]+)"/.exec(line)?.[1] ?? line)}`;
@@ -157,7 +157,7 @@ function uriShape(uri: string): string {
     .replace(/\d+/g, 'N');
 }
 
-/** The documented differences that concern exchange `n`, put together. */
+/** The documented differences of exchange `n`, merged. */
 function documented(n: number): PlaybackDifference {
   const all = Object.values(PLAYBACK_DIFFERENCES).flatMap((byNumber) => byNumber[n] ?? []);
   const headers = Object.assign({}, ...all.map((difference) => difference.headers));

@@ -1,4 +1,4 @@
-/** What read-only access tokens do not show: everything that would enable publishing, playing or signing. */
+/** Secrets that read-only tokens must not see: everything that enables publishing, playing or signing. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type ApiHarness, startApi, TOKEN } from './harness.ts';
 
@@ -59,7 +59,7 @@ test.each([
   const [all, masked] = [await bodyFor(TOKEN, path), await bodyFor(READER, path)];
   expect([all.includes('SECRET'), masked.includes('SECRET')]).toEqual([true, false]);
   for (const text of shown) expect(masked).toContain(text);
-  // It is the same answer otherwise.
+  // Apart from secrets, both answers are equal.
   const hidden = (_key: string, value: unknown): unknown => (typeof value === 'string' && /SECRET|\*\*\*/.test(value) ? '' : value);
   expect(JSON.parse(masked, hidden)).toEqual(JSON.parse(all, hidden));
 });

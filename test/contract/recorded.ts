@@ -1,7 +1,7 @@
 /** Exchanges recorded from the reference server, read from the fixtures. */
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** One recorded request with its answer. Numbers give the order of play. */
+/** A recorded request with its answer. Numbers give the order. */
 export interface Exchange {
   readonly n: number;
   readonly name: string;
@@ -20,7 +20,7 @@ export function recordedExchanges(): Exchange[] {
   return allExchanges().filter((exchange) => !isPlayback(exchange));
 }
 
-/** All recorded exchanges with the ports that viewers use, in order. */
+/** All recorded exchanges with viewer ports, in order. */
 export function recordedPlayback(): Exchange[] {
   return allExchanges().filter(isPlayback);
 }
@@ -37,7 +37,7 @@ function allExchanges(): Exchange[] {
     .map((line) => JSON.parse(line) as Exchange);
 }
 
-/** The bytes of a recorded request; its connection is to be closed by the server. */
+/** The bytes of a recorded request, which asks the server to close the connection. */
 export function requestBytes({ request: { line, headers = [], body } }: Exchange): Buffer {
   const head = [line, ...headers, 'Connection: close'].join('\r\n');
   const content =

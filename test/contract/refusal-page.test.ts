@@ -1,4 +1,4 @@
-/** docs/reference/refusals.md, and the texts of the console, have every code of a refusal. */
+/** docs/reference/refusals.md and the texts of the console contain every refusal code. */
 import { globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -12,7 +12,7 @@ import { RejectionCode } from '../../src/wire/srt/rejection.ts';
 const ROOT = path.resolve(import.meta.dirname, '../..');
 const PAGE = readFileSync(path.join(ROOT, 'docs/reference/refusals.md'), 'utf8');
 
-/** Cells of the table with this head. */
+/** Cells of the table with this header. */
 function rows(head: string): string[][] {
   const from = PAGE.indexOf(`${head}\n|`);
   expect(from, `a table ${head}`).toBeGreaterThan(-1);
@@ -25,7 +25,7 @@ function rows(head: string): string[][] {
   );
 }
 
-/** The matches of `pattern` in the code, each once and sorted. */
+/** Matches of `pattern` in the code, sorted and without repetitions. */
 function inCode(folders: string, pattern: RegExp): string[][] {
   const files = globSync(`src/${folders}/**/*.ts`, { cwd: ROOT }).filter((file) => !file.endsWith('.test.ts'));
   const found = files.flatMap((file) => [...readFileSync(path.join(ROOT, file), 'utf8').matchAll(pattern)].map(([, ...parts]) => parts));
@@ -34,7 +34,7 @@ function inCode(folders: string, pattern: RegExp): string[][] {
   );
 }
 
-/** Every code of `Denied`: members of `DENIALS`, and codes written where a `Denied` is made. */
+/** Every code of `Denied`: members of `DENIALS`, and codes at the places that make a `Denied`. */
 function deniedCodes(): string[] {
   const single = inCode('{access,delivery}', /admitted: false, code: '([a-z-]+)'/g);
   const tables = inCode('access', /const DENIALS = \{(.*?)\} as const/gs).flatMap(([body = '']) =>

@@ -1,4 +1,4 @@
-/** Plays the recorded requests in their order and compares this server's answers with those of the reference server. */
+/** Sends the recorded requests in their order, and compares the answers with the reference server's. */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Deviation, DIFFERENCES } from './differences.ts';
@@ -6,20 +6,20 @@ import { type ApiHarness, parseAnswer, type RawAnswer, startApi, TLS_FILES } fro
 import { answerText, type Exchange, recordedExchanges, requestBytes } from './recorded.ts';
 import { shapeDifference } from './shape.ts';
 
-/** Played over TLS, or as two requests at once: `http.test.ts` does that. */
+/** Requests over TLS, or two at once, which `http.test.ts` tests. */
 const ELSEWHERE = new Set([70, 73, 74]);
-/** Answers with values of the moment, of this server, or of earlier differences: only their shape is compared. */
+/** Answers with values of the moment, of this server, or of earlier differences; only their shape is compared. */
 const OWN_VALUES = new Set([
   1, 17, 20, 22, 55, 58, 59, 61, 68, 104, 143, 193, 217, 268, 361, 362, 363, 392, 453, 454, 455, 464, 465, 468, 469, 470, 471, 472, 473,
   474, 475, 477, 478, 484, 485, 487, 488, 489, 490, 491, 492, 604, 605, 607, 620, 685, 697, 721, 725, 727, 730, 731, 748,
 ]);
-/** The same, of push tasks. */
+/** As `OWN_VALUES`, for push tasks. */
 const OWN_PUSH_VALUES = new Set([365, 366, 495, 496, 497, 499, 507, 511, 512, 513, 514, 515, 516, 517, 518, 519, 520]);
-/** The same, of scheduled channels. */
+/** As `OWN_VALUES`, for scheduled channels. */
 const OWN_CHANNEL_VALUES = new Set([647, 659, 703, 706]);
-/** When the recorded requests were sent. */
+/** Time of the recorded requests. */
 const BEGIN = Date.UTC(2026, 10, 21, 9, 40);
-/** The recorded requests dump to a folder of another machine; this one has a name of the same length. */
+/** The recorded requests dump to a folder of another machine; this folder has a name of the same length. */
 const RECORDED_FOLDER = '/data/dumps';
 const DUMP_FOLDER = mkdtempSync('/tmp/');
 
@@ -41,7 +41,7 @@ describe('recorded exchanges', () => {
     rmSync(DUMP_FOLDER, { recursive: true });
   });
 
-  /** Time goes by, with encoders that send and channels that play. */
+  /** Advances the clock, with encoders that send and channels that play. */
   const passes = async (ms: number): Promise<void> => {
     await api.scheduled.advance(ms);
     api.keepAlive();
@@ -58,9 +58,9 @@ describe('recorded exchanges', () => {
     540: () => api.feed('default', 'app', 'stream', 30),
     550: () => api.feed('default', 'app', 'stream', 200),
     602: async () => {
-      // The pulled stream had no viewers for a minute.
+      // The pulled stream has had no viewer for a minute.
       api.clock.advance(61_000);
-      // Its publisher was not silent meanwhile.
+      // Its publisher has not been silent.
       await api.feed('default', 'app', 'stream', 1);
       api.keepAlive();
       await api.until(() => api.orchestrator.application('default', 'app')?.stream('pulled') === undefined);
@@ -71,7 +71,7 @@ describe('recorded exchanges', () => {
       await api.feed('default', 'subs', 'stream', 60);
     },
     617: () => api.orchestrator.application('default', 'subs')?.stream('stream')?.terminate({ code: 'peer-left', detail: 'stopped' }),
-    // The clock of the schedules that were recorded.
+    // The time of the recorded schedules.
     634: () => passes(Date.UTC(2026, 10, 21, 9, 43, 16) - api.clock.now()),
     647: () => passes(3000),
     659: () => passes(5000),
@@ -120,7 +120,7 @@ function expectSameHeaders(exchange: Exchange, answer: RawAnswer): void {
   }
 }
 
-/** A deviation that no longer exists must leave the table. */
+/** A difference that no longer exists must be removed from the table. */
 function expectDeviation(exchange: Exchange, answer: RawAnswer, deviation: Deviation): void {
   expect(answer.status, answer.body).toBe(deviation.status);
   const json = JSON.parse(answer.body);
@@ -134,9 +134,9 @@ function expectDeviation(exchange: Exchange, answer: RawAnswer, deviation: Devia
 }
 
 /**
- * The JSON of an answer for comparison. Of stream information only the input is compared: outputs depend on
- * codecs and publishers. Bit rates are text here (difference `bitrate-text`); tracks are taken by their type. A recording
- * that failed says why (`record-reason`), and one that is stopped still says where it went (`record-stop-answer`).
+ * The JSON of an answer for comparison. Of stream information only the input is compared: outputs depend on codecs and publishers. Bit
+ * rates are texts here (difference `bitrate-text`); tracks are matched by type. A failed recording has a reason (`record-reason`), and a
+ * stopped recording still has its path (`record-stop-answer`).
  */
 function comparable(text: string): unknown {
   const json = JSON.parse(text);

@@ -1,4 +1,4 @@
-/** Scheduled channels over the API, by the contract, and their files. */
+/** Scheduled channels through the API, by the contract, and their files. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -176,7 +176,7 @@ test('a channel survives a restart of its application, ends with its deletion, a
   expect(await call('GET', `${app}/scheduledChannels`)).toEqual(found(['tv']));
   await api.scheduled.advance(1000);
   expect((await call('GET', `${app}/scheduledChannels/tv`)).json.response.currentProgram.state).toBe('onair');
-  // Switched off, and on again.
+  // The provider is switched off, and on again.
   expect((await call('PATCH', app, { providers: { rtmp: {} } })).status).toBe(200);
   expect((await call('DELETE', app)).status).toBe(200);
   await api.scheduled.advance(2000);

@@ -1,6 +1,6 @@
-/** Compares what two JSON answers are made of: members and types, messages word for word. */
+/** Compares the structure of two JSON answers: members and types, and messages word for word. */
 
-/** The first place where `actual` is made otherwise than `expected`, or null. */
+/** The first place where the structure of `actual` differs from that of `expected`, or null. */
 export function shapeDifference(expected: unknown, actual: unknown, path = '$'): string | null {
   if (typeOf(expected) !== typeOf(actual)) return `${path} is ${typeOf(actual)}, not ${typeOf(expected)}`;
   if (Array.isArray(expected) && Array.isArray(actual)) return arrayDifference(expected, actual, path);
@@ -9,7 +9,7 @@ export function shapeDifference(expected: unknown, actual: unknown, path = '$'):
   return null;
 }
 
-/** Items are compared pair by pair: lists may be longer or shorter, except for the items of a batch. */
+/** Compares items pairwise. Lists may differ in length, except the items of a batch. */
 function arrayDifference(expected: readonly unknown[], actual: readonly unknown[], path: string): string | null {
   if (path === '$' && expected.length !== actual.length) return `${path} has ${actual.length} items, not ${expected.length}`;
   for (let index = 0; index < Math.min(expected.length, actual.length); index += 1) {

@@ -1,4 +1,4 @@
-/** Streams, pushed and pulled: success, each status, and the words of each refusal. */
+/** Pushed and pulled streams: success, each status, and the text of each refusal. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { IngestRefused } from '../../src/core/ingest.ts';
 import { MemoryPullStore } from '../fakes/fake-pull-source.ts';
@@ -181,7 +181,7 @@ describe('streams', () => {
     api.rtsp.plays = () => false;
     api.rtsp.opened[0]!.target.sink.close({ code: 'peer-left', detail: 'bye' });
     await api.until(() => api.orchestrator.application('default', 'app')!.stream('p') === undefined);
-    // The lost connection brought no packet and is the first failure, the retry in vain the second.
+    // The lost connection without a packet is the first failure, the retry the second.
     expect(api.rtsp.asked).toHaveLength(2);
   });
 
@@ -278,7 +278,7 @@ describe('streams', () => {
     expect([...api.pullStore.documents.keys()]).toEqual(['two']);
     for (const method of ['GET', 'DELETE']) expect((await call(method, `${APP}/streams/one`)).status).toBe(404);
     expect(await call('GET', `${APP}/streams`)).toEqual(found(['two']));
-    // A stream that has taken its name is shown once, and is deleted together with the pull that waits for the name.
+    // If another stream has taken the name, it is listed once, and deleted together with the waiting pull.
     await api.publish('made', 'app', 'two');
     expect(await call('GET', `${APP}/streams`)).toEqual(found(['two']));
     expect((await call('GET', `${APP}/streams/two`)).json.response.input.sourceType).toBe('Rtmp');

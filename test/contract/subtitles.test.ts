@@ -1,4 +1,4 @@
-/** Subtitles sent to a stream: success, each refusal with its words, and the tracks that stream information tells. */
+/** Subtitles sent to a stream: success, each refusal with its text, and the tracks in stream information. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { MAX_CUE_MS, MAX_CUE_SETTINGS, MAX_CUE_TEXT } from '../../src/core/subtitle-injector.ts';
 import { audioTrack, videoTrack } from '../fakes/source.ts';
@@ -80,7 +80,7 @@ describe('sendSubtitles', () => {
     expect(await send(text)).toEqual(done);
     expect(await send(...Array.from({ length: 1000 }, () => text))).toEqual(error(500, 'Could not send WebVTT frame: [default/subs/s]'));
     expect(desk()?.counters.carried).toBe(1);
-    // The room that it would have taken is still free.
+    // A refused cue leaves its budget unused.
     expect(await send(...Array.from({ length: 999 }, () => text))).toEqual(done);
   });
 

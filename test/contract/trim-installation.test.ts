@@ -1,4 +1,4 @@
-/** What `scripts/trim-installation.mjs` leaves out of an installation, and what it keeps. */
+/** The files that `scripts/trim-installation.mjs` removes from an installation, and those that it keeps. */
 import { spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -19,7 +19,7 @@ function put(place: string): void {
   writeFileSync(place, 'x');
 }
 
-/** A program that describes itself like a Node.js. */
+/** A program that describes itself as a Node.js would. */
 function runtime(answer: string): string {
   const program = path.join(root, 'runtime');
   writeFileSync(program, `#!/bin/sh\necho '${answer}'\n`);

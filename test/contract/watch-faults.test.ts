@@ -29,14 +29,14 @@ afterEach(async () => {
   for (const close of closings.splice(0).reverse()) await close();
 });
 
-/** A client that has said nothing yet. */
+/** A client that has sent nothing so far. */
 async function silentClient(port: number): Promise<void> {
   const client = connect(port, '127.0.0.1').on('error', () => undefined);
   closings.push(() => client.destroy());
   await once(client, 'connect');
 }
 
-/** Waits for the line about the fault, and for a look after it. */
+/** Waits for the log line about the fault, and for a check after it. */
 async function lookedAgain(
   logger: RecordingLogger,
   line: string,

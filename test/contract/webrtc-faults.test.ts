@@ -29,7 +29,7 @@ afterEach(async () => {
   for (const close of closings.splice(0).reverse()) await close();
 });
 
-/** Messages of the lines that tell of a fault. */
+/** Messages of log lines about faults. */
 function told(logger: RecordingLogger): string[] {
   return logger.lines
     .filter(({ level, fields }) => level === 'error' && ('err' in fields || 'error' in fields))
@@ -51,7 +51,7 @@ describe('signalling', () => {
     return { logger, exchange: new DescriptionExchange(given) };
   }
 
-  /** The status of the answer to a request. */
+  /** Status of the answer to a request. */
   async function status(asked: DescriptionExchange, method: string): Promise<number> {
     const request = Object.assign(new EventEmitter(), { method, headers: {}, url: '/app/s?direction=whep' });
     const answered = Promise.withResolvers<number>();
@@ -114,7 +114,7 @@ describe('a media port', () => {
   async function transport(): Promise<{ readonly logger: RecordingLogger; readonly peers: PeerTransport; readonly ends: string[] }> {
     const logger = new RecordingLogger();
     const ports = [{ host: '127.0.0.1', port: 0, addresses: ['127.0.0.1'] }];
-    // The number of a free UDP port may be taken for TCP.
+    // A free UDP port may be occupied for TCP.
     for (let attempt = 0; ; attempt += 1) {
       const peers = await PeerTransport.open({ ports, tcp: true, threads: 1, clock: systemClock, logger });
       closings.push(() => peers.close());
@@ -144,7 +144,7 @@ describe('a media port', () => {
     vi.spyOn(peers.strangers, 'note').mockImplementation(fail);
     const socket = createSocket('udp4');
     closings.push(() => socket.close());
-    // The beginning of a handshake without a check before it.
+    // The beginning of a handshake without a prior connectivity check.
     const hello = Buffer.from([22, 254, 253, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
     for (let n = 0; n < 2; n += 1) {
       socket.send(hello, Number(udp), '127.0.0.1');

@@ -72,7 +72,7 @@ test('viewers over WebRTC, by their offers and by when they come', async () => {
     const answer = await response.text();
     return { status: response.status, answer, offer };
   };
-  // Both get an offer, but only one of them can connect.
+  // Both get an answer before either plays; then only one may play.
   const both = [await post(), await post()];
   expect(both.map(({ status }) => status)).toEqual([201, 201]);
   for (const { offer, answer } of both) offer.accept(answer);
