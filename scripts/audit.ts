@@ -1,24 +1,24 @@
 /**
- * Asks the registry for known vulnerabilities of production dependencies. Exit code 1: high or critical ones, with their names; 77: the
- * registry has no answer (most mirrors have none); 0: none.
+ * Asks the registry for known vulnerabilities of production dependencies. Exit code 1: high or critical vulnerabilities, listed by name;
+ * 77: the registry has no answer (most mirrors have none); 0: none.
  */
 import { spawn } from 'node:child_process';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** Exit code of a step that could not be done. */
+/** Exit code of a step that was impossible. */
 export const SKIPPED = 77;
 const DEADLINE_MS = 60_000;
 const ARGUMENTS = ['audit', '--omit=dev', '--audit-level=high', '--json', '--fetch-retries=0'];
 const GRAVE: readonly unknown[] = ['high', 'critical'];
 
-/** The result, in words for people. */
+/** The result as text for people. */
 export interface Verdict {
   readonly code: 0 | 1 | typeof SKIPPED;
   readonly lines: readonly string[];
 }
 
-/** Runs `npm audit` in `root`, with `environment` added to ours. Never rejects. */
+/** Runs `npm audit` in `root`, with `environment` added to the present one. Never rejects. */
 export async function audit(root: string, environment: NodeJS.ProcessEnv = {}, deadlineMs = DEADLINE_MS): Promise<Verdict> {
   const { promise, resolve } = Promise.withResolvers<Verdict>();
   const child = spawn('npm', ARGUMENTS, { cwd: root, env: { ...process.env, ...environment }, stdio: ['ignore', 'pipe', 'ignore'] });
@@ -37,7 +37,7 @@ export async function audit(root: string, environment: NodeJS.ProcessEnv = {}, d
   return verdict;
 }
 
-/** Parses the answer of npm; anything but a list of vulnerabilities counts as no answer. */
+/** Parses npm's output; anything but a list of vulnerabilities counts as no answer. */
 export function verdictOf(text: string): Verdict {
   let answer: unknown;
   try {

@@ -4,17 +4,17 @@ import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 
 const MANIFEST = new URL('../node_modules/node-av/package.json', import.meta.url);
 const ORIGINAL = new URL('../node_modules/node-av/package.json.original', import.meta.url);
-/** Scripts and packages that npm would run or fetch for it. */
+/** Members whose scripts or packages npm would run or fetch. */
 const LEFT_OUT = ['scripts', 'dependencies', 'optionalDependencies', 'devDependencies'];
 
 if (process.argv.includes('--undo')) {
   if (existsSync(ORIGINAL)) renameSync(ORIGINAL, MANIFEST);
 } else {
-  // Moved, not copied: the file may be linked from elsewhere.
+  // Moved, not copied, because the file may be linked from elsewhere.
   if (!existsSync(ORIGINAL)) renameSync(MANIFEST, ORIGINAL);
   const manifest = JSON.parse(readFileSync(ORIGINAL, 'utf8'));
   for (const member of LEFT_OUT) delete manifest[member];
-  // The copy of the original stays out of the package.
+  // Excludes the copy of the original from the package.
   manifest.files = ['dist', 'LICENSE.md'];
   writeFileSync(MANIFEST, `${JSON.stringify(manifest, null, 2)}\n`);
 }

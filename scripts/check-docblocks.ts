@@ -10,7 +10,7 @@ const SRC = path.join(path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 const DECLARATION =
   /^export (?:declare )?(?:abstract )?(?:async )?(?:class|const enum|const|enum|function\*?|interface|let|namespace|type) (\w+)/;
 
-/** Line and name of everything that a file exports; of overloads, the first. */
+/** Line and name of each export of a file; only the first of overloads. */
 function exportsOf(lines: readonly string[]): { readonly line: number; readonly name: string; readonly keyword: string }[] {
   const found = lines.flatMap((text, line) => {
     const name = DECLARATION.exec(text)?.[1];
@@ -30,7 +30,7 @@ function problemsOf(file: string): string[] {
   return (
     all
       .filter(({ line }) => lines[line - 1]?.trimEnd().endsWith('*/') !== true)
-      // The type of a table or schema of the same name: that one says it.
+      // A type with the name of a table or schema needs no docblock, because that one has it.
       .filter(({ name, keyword }) => keyword !== 'type' || !values.has(name))
       .map(({ line, name }) => `${file}:${line + 1}: ${name}`)
   );

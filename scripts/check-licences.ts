@@ -1,12 +1,12 @@
 /**
- * Checks the licences of production dependencies against a list: `node scripts/check-licences.ts` names every dependency whose licence is
- * not on it. The dependencies come from the lock file; licences come from the installed packages.
+ * Checks the licences of production dependencies against a list: `node scripts/check-licences.ts` names every dependency with another
+ * licence. The dependencies come from the lock file; licences come from the installed packages.
  */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** Licences under which a package may be used beside code of the Apache License 2.0 without a word from us, by their SPDX names. */
+/** SPDX names of licences that permit use beside code of the Apache License 2.0 without a notice of ours. */
 const ALLOWED: ReadonlySet<string> = new Set([
   '0BSD',
   'Apache-2.0',
@@ -22,11 +22,14 @@ const ALLOWED: ReadonlySet<string> = new Set([
   'Zlib',
 ]);
 
-/** Reviewed packages, with the licence they declared (null: none). A package that declares another one must be reviewed again. */
+/**
+ * Reviewed packages, with their declared licences at that time (null: none). A package that declares another licence must be reviewed
+ * again.
+ */
 const LOOKED_AT: ReadonlyMap<string, string | null> = new Map([
-  // Its LICENSE file is BSD-3-Clause. Beside node-av, which does not load it here.
+  // Its LICENSE file is BSD-3-Clause. A dependency of node-av, which does not load it here.
   ['@shinyoshiaki/jspack', null],
-  // Copyleft for its own files, which are as they came. Beside node-av, which does not load it here.
+  // Copyleft for its own files, which are unchanged. A dependency of node-av, which does not load it here.
   ['mediabunny', 'MPL-2.0'],
 ]);
 
@@ -35,7 +38,7 @@ export interface InstalledPackage {
   readonly folder: string;
   readonly name: string;
   readonly version: string;
-  /** Member `license` of its manifest, or its older equivalents; undefined if absent. */
+  /** Member `license` of its manifest, or its older forms; undefined if absent. */
   readonly licence: unknown;
 }
 
@@ -50,7 +53,7 @@ export function licenceFaults(packages: readonly InstalledPackage[]): string[] {
   });
 }
 
-/** Whether an SPDX expression permits an allowed licence. An unreadable one does not; exceptions (`WITH`) only add permissions. */
+/** Whether an SPDX expression permits an allowed licence. An unreadable expression does not; exceptions (`WITH`) only add permissions. */
 export function isAllowed(expression: string): boolean {
   const words = expression.match(/[()]|[^\s()]+/g) ?? [];
   let at = 0;
@@ -83,7 +86,7 @@ export function isAllowed(expression: string): boolean {
   return allowed && at === words.length;
 }
 
-/** Older manifests have `{ type }`, or a list of these to choose from. */
+/** Older manifests have `{ type }`, or a list of such objects as alternatives. */
 function expressionOf(licence: unknown): string | null {
   if (typeof licence === 'string') return licence === '' ? null : licence;
   const all = (Array.isArray(licence) ? licence : [licence]).map((one: unknown) =>
@@ -111,7 +114,7 @@ export function productionPackages(root: string): InstalledPackage[] {
   return Object.entries(packages).flatMap(([folder, locked]) => {
     if (folder === '' || locked.dev === true) return [];
     const manifest = manifestIn(path.join(root, folder));
-    // Packages for other systems are known from the lock file only.
+    // Packages for other systems are only in the lock file.
     if (manifest === null && locked.optional !== true && locked.devOptional !== true) throw new Error(`${folder} is not installed`);
     const { version = '', license, licenses } = manifest ?? locked;
     const name = manifest?.name ?? folder.slice(folder.lastIndexOf('node_modules/') + 'node_modules/'.length);

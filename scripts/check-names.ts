@@ -1,5 +1,5 @@
 /**
- * Checks that no two files of `src/` export something under the same name: whoever searches for a name, or has it completed, finds one thing.
+ * Checks that no two files of `src/` export the same name, so that a search or a completion finds one thing.
  * Part of `npm run check`.
  */
 import { readdirSync, readFileSync } from 'node:fs';
@@ -10,12 +10,14 @@ const SRC = path.join(path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 const DECLARATION =
   /^export (?:declare )?(?:abstract )?(?:async )?(?:class|const enum|const|enum|function\*?|interface|let|namespace|type) (\w+)/gm;
 
-/** Names that mean the same on both sides. The console runs in browsers and imports nothing of the server, so it has to say these again. */
+/**
+ * Names with the same meaning on both sides. The console runs in browsers and imports nothing of the server, so it must declare them again.
+ */
 const SAID_AGAIN: ReadonlySet<string> = new Set(['JsonObject', 'PortPair', 'SessionStatistics', 'StreamInformation', 'counted']);
 
 /**
- * One sentence for each name that two files export. `texts`: the text of every file by its path; `saidAgain`: names that only the console may repeat,
- * each of which it must repeat.
+ * One sentence for each name that two files export. `texts`: contents of all files by path; `saidAgain`: names that only the console may
+ * repeat, and must repeat.
  */
 export function repeated(texts: ReadonlyMap<string, string>, saidAgain: ReadonlySet<string> = new Set()): string[] {
   const files = new Map<string, Set<string>>();

@@ -1,14 +1,14 @@
 /**
- * Holds the order of the rooms of `src/` (`docs/design.md`, *Rooms*): a room imports itself and the rooms above it in the table, `config/` of
- * them only `util/`, `client/` none, a service never imports another service, and `wire/` opens no socket and keeps no time. What HLS runs in different threads meets in one folder only,
- * and what runs apart from the main thread loads nothing of it. Part of `npm run check`.
+ * Enforces the order of the rooms of `src/` (`docs/design.md`, *Rooms*). A room imports itself and the rooms above it in the table, except
+ * that `config/` imports only `util/`, `client/` nothing, a service no other service, and `wire/` neither sockets nor time. The threads of
+ * HLS share one folder only, and code that runs outside the main thread loads nothing of it. Part of `npm run check`.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { tokenizer } from 'acorn';
 
-/** Folders and files of `src/`, each may import those before it. */
+/** Folders and files of `src/` in order: each may import the earlier ones. */
 const ROOMS: readonly string[] = [
   'util',
   'media',
@@ -47,8 +47,8 @@ const ROOMS: readonly string[] = [
 ];
 
 /**
- * Rooms that import less than those above them: a configuration is read whatever carries media, and services read their own options; pages are
- * texts that know nothing of the server, and the client and the console run in browsers.
+ * Rooms that import less than the rooms above them. A configuration does not depend on the protocols, and services read their own options;
+ * pages are texts; the client and the console run in browsers.
  */
 const ONLY: Readonly<Record<string, readonly string[]>> = {
   config: ['util'],
@@ -58,7 +58,7 @@ const ONLY: Readonly<Record<string, readonly string[]>> = {
   console: ['client'],
 };
 
-/** Modules of Node.js that `wire/` may import: none that opens, waits or keeps time. It maps bytes to objects and back. */
+/** Modules of Node.js that `wire/` may import: none that opens, waits or keeps time, because `wire/` maps bytes to objects and back. */
 const NODE_IN_WIRE = ['node:crypto', 'node:zlib'];
 /** Files of `util/` that `wire/` may import: none of them knows a clock, a log or a file. */
 const UTIL_IN_WIRE = [
@@ -77,8 +77,8 @@ const FORBIDDEN_IN_WIRE = [
 ].map((pattern) => new RegExp(`(?<!\\. )${pattern.source}`));
 
 /**
- * Folders of `services/hls/`, each with those it may import besides itself: `view` runs in a delivery thread, `wire` there and in the main
- * thread, the others in the main thread.
+ * Folders of `services/hls/`, each with the folders that it may import besides itself: `view` runs in a delivery thread, `wire` there and
+ * in the main thread, the others in the main thread.
  */
 const HLS_FOLDERS: Readonly<Record<string, readonly string[]>> = {
   wire: [],
@@ -92,7 +92,7 @@ const HLS_FOLDERS: Readonly<Record<string, readonly string[]>> = {
 const BESIDE_SERVICES = 'service.ts';
 
 /**
- * What runs apart from the main thread, by its first file, with all that it may load there. Types cost nothing and are not loaded. `*` is one
+ * Code that runs outside the main thread, by its first file, with everything that it may load there. Types are never loaded. `*` is one
  * folder or file.
  */
 const APART: Readonly<Record<string, readonly string[]>> = {
@@ -107,7 +107,7 @@ const APART: Readonly<Record<string, readonly string[]>> = {
   'services/record/mp4-finaliser-worker.ts': ['util', 'media', 'codecs', 'containers', 'services/record'],
 };
 
-/** Not loaded by the main thread: without threads for viewers it imports `delivery-views.ts` at run time. */
+/** Never loaded by the main thread, except that without delivery threads it imports `delivery-views.ts` at run time. */
 const NEVER_ON_MAIN = ['delivery/thread', 'services/*/view'];
 
 const SRC = path.join(path.dirname(path.dirname(fileURLToPath(import.meta.url))), 'src');
@@ -118,7 +118,7 @@ const MADE_UP_IMPORT = /(?<!\. )\bimport \( (?!'' |` '' ` )/;
 /** Statements that load a file; `import type` goes before anything runs. */
 const LOADED = /^(?:import|export) (?!type )(?:[^';]*\bfrom )?'(\.\.?\/[^']+)'/gm;
 
-/** Path of every source file under a folder, relative to `src/`; tests may import what they like. */
+/** Paths of all source files in a folder, relative to `src/`; tests may import anything. */
 function sources(folder: string): string[] {
   return readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) => /\.(ts|js)$/.test(file) && !/\.test\.ts$/.test(file));
 }
@@ -210,12 +210,12 @@ export function problemsOf(file: string, text: string): string[] {
   return problems;
 }
 
-/** Files that a file loads, by its text; not those that it only has types of, or asks for at run time. */
+/** Files that a file loads, by its text, without types and imports at run time. */
 function loadedBy(file: string, text: string): string[] {
   return [...text.matchAll(LOADED)].map(([, specifier = '']) => path.join(path.dirname(file), specifier));
 }
 
-/** Everything that is loaded with a file, each with the file that asked for it first. */
+/** Everything that is loaded with a file, each with the first file that imported it. */
 function loadedWith(entry: string, textOf: (file: string) => string): Map<string, string> {
   const found = new Map([[entry, '']]);
   for (const file of found.keys()) {
@@ -224,7 +224,7 @@ function loadedWith(entry: string, textOf: (file: string) => string): Map<string
   return found;
 }
 
-/** One sentence for each file that is loaded where it does not run. */
+/** One sentence for each file that is loaded where it must not run. */
 export function strayed(textOf: (file: string) => string): string[] {
   const problems: string[] = [];
   for (const [entry, places] of Object.entries(APART)) {

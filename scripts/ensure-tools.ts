@@ -1,4 +1,4 @@
-/** Finds the outside programs that tests and benches use, and installs missing ones from Debian's packages when it may. */
+/** Finds the external programs of tests and benches, and installs missing ones from Debian packages if it may. */
 import { spawnSync } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import path from 'node:path';
@@ -8,12 +8,12 @@ export type Purpose = 'test' | 'bench';
 
 interface Tool {
   readonly command: string;
-  /** Debian package that holds it; several are separated by blanks. */
+  /** Debian package of the program; several are separated by blanks. */
   readonly package: string;
   readonly purposes: readonly Purpose[];
-  /** A command line that succeeds if the tool is there, for tools that are not on PATH. */
+  /** A command line that succeeds if the tool exists, for tools that are not on PATH. */
   readonly check?: readonly string[];
-  /** Where it cannot be had, another program does, with more work. */
+  /** Another program replaces it if it is unavailable, at a higher cost. */
   readonly isOptional?: boolean;
 }
 
@@ -51,7 +51,7 @@ const TOOLS: readonly Tool[] = [
   { command: 'h2load', package: 'nghttp2-client', purposes: ['bench'] },
 ];
 
-/** Daemons live here, and the PATH of an ordinary user often lacks it. */
+/** Folders of daemons, which are often missing in the PATH of ordinary users. */
 const SYSTEM_FOLDERS = ['/usr/sbin', '/sbin', '/usr/local/sbin'];
 
 /** Absolute path of a program on PATH (or in the system's sbin folders), or null. */
@@ -63,13 +63,13 @@ export function findProgram(command: string): string | null {
       accessSync(candidate, constants.X_OK);
       return candidate;
     } catch {
-      // Not in this folder: look in the next one.
+      // Not in this folder.
     }
   }
   return null;
 }
 
-/** Like `findProgram`, but throws a sentence that says how to get the program. */
+/** As `findProgram`, but throws an error with the command that installs the program. */
 export function requireProgram(command: string): string {
   const found = findProgram(command);
   if (found !== null) return found;
@@ -78,8 +78,8 @@ export function requireProgram(command: string): string {
 }
 
 /**
- * Makes the programs for `purpose` available. Installs what is missing when run as root or with a
- * password-less sudo; otherwise prints the command that would. Returns the commands still missing.
+ * Makes the programs for `purpose` available. Installs missing ones when run as root or with a password-less sudo; otherwise prints the
+ * command. Returns the commands that are still missing.
  */
 export function ensureTools(purpose: Purpose): readonly string[] {
   const wanted = TOOLS.filter((tool) => tool.purposes.includes(purpose));
@@ -96,7 +96,7 @@ export function ensureTools(purpose: Purpose): readonly string[] {
     apt(prefix, ['update']);
     apt(prefix, installOf(required));
   }
-  // A package that a distribution lacks must not cause repeated waits for the network.
+  // Without an update of the package lists: a package that the distribution lacks would cost a wait for the network in every run.
   for (const tool of missing) if (tool.isOptional === true) apt(prefix, installOf([tool]));
   return required.filter((tool) => !isThere(tool)).map((tool) => tool.command);
 }
@@ -112,7 +112,7 @@ function isThere({ command, check }: Tool): boolean {
   return spawnSync(program, args, { stdio: 'ignore' }).status === 0;
 }
 
-/** What to put before `apt-get`: nothing as root, sudo when it asks no password, null when installing is not ours to do. */
+/** Prefix of `apt-get`: empty as root, sudo if it needs no password, null if installing is not permitted. */
 function aptPrefix(): readonly string[] | null {
   if (findProgram('apt-get') === null) return null;
   if (process.getuid?.() === 0) return [];

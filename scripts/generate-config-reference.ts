@@ -69,7 +69,7 @@ Unknown options refuse the start.
 ${IDLE_SRT_OPTIONS.map((name) => `\`${name}\``).join(' ')}
 `;
 
-/** The list of everything that has no effect. */
+/** The page of settings without effect. */
 export function idleReference(): string {
   const members = idleMembers();
   const table = (title: string, rows: readonly IdleMember[]): string => {
@@ -108,7 +108,7 @@ interface Section {
   readonly schema: TSchema;
 }
 
-/** The whole page. */
+/** The complete page of the configuration. */
 export function configReference(): string {
   const sections = collect();
   return [HEAD, ...sections.map((section) => render(section, sections))].join('\n');

@@ -1,6 +1,6 @@
 /**
- * `npm start`: runs `src/main.ts` with a bundle of the modules behind it, and with the compiled code of earlier starts. Plain JavaScript, because the
- * first TypeScript file that is not found there loads the compiler of Node.js, which takes as long as a tenth of the server.
+ * `npm start`: runs `src/main.ts` with a bundle of its modules, and with the compiled code of earlier starts. Plain JavaScript, because the
+ * first TypeScript file outside the compile cache loads the compiler of Node.js, which takes a tenth of the server's start time.
  */
 import { refuseOldNode } from '../src/program/node-version.js';
 
@@ -8,7 +8,7 @@ refuseOldNode();
 const { folderOfBundle, keepCompiledCode } = await import('../src/program/code-cache.js');
 const { parseCommandLine } = await import('../src/program/command-line.js');
 
-/** The folder of settings of `serve`; null for other commands, and for arguments that are refused. */
+/** The state folder of `serve`; null for other commands, and for invalid arguments. */
 function stateFolder() {
   try {
     const { command, state } = parseCommandLine(process.argv.slice(2));

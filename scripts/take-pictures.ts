@@ -16,9 +16,9 @@ import { requireProgram } from './ensure-tools.ts';
 const FOLDER = path.resolve(import.meta.dirname, '../docs/pictures');
 const STREAMS = ['stage', 'camera-2', 'radio'];
 const WATCHED = ['stage', 'camera-2'];
-/** After these a stream can be watched. */
+/** Frames after which a stream can be watched. */
 const FIRST_FRAMES = 60;
-/** For the charts to have something to show. */
+/** Time for the charts to get data. */
 const WATCH_MS = 60_000;
 const PLAY_MS = 15_000;
 const COLOURS = 64;
@@ -56,7 +56,7 @@ const PICTURES: readonly Picture[] = [
   },
 ];
 
-/** As few bytes as a palette needs. */
+/** Reduces the colours to a palette, for fewer bytes. */
 function compress(from: string, to: string): void {
   const palette = `split[a][b];[a]palettegen=max_colors=${COLOURS}:stats_mode=single[p];[b][p]paletteuse=dither=none`;
   const args = ['-v', 'error', '-y', '-i', from, '-filter_complex', palette, '-compression_level', '100', '-pred', 'mixed', to];
@@ -95,7 +95,7 @@ async function main(): Promise<void> {
     }
     for (const picture of PICTURES) {
       await take(browser, server, folder, picture);
-      // The players of the next picture have the machine for themselves.
+      // Leaves the machine to the players of the next picture.
       for (const page of watching.splice(0)) await page.close();
     }
   } finally {

@@ -1,10 +1,11 @@
 /**
- * `npm test`: outside tools, lint, licences, known vulnerabilities, types, unit tests and end-to-end tests, then what failed and one line of totals.
+ * `npm test`: external tools, lint, licences, known vulnerabilities, types, unit tests and end-to-end tests, then the failures and one line
+ * of totals.
  *
- * Files that fail run once more, alone: a player, or a timer, that starved beside two other tests says nothing of the
- * server. What passes only then is printed as unstable, with its first failure, so that it gets fixed.
+ * Failed files run once more, alone: a player or a timer that starved beside two other tests proves nothing about the server. A test that
+ * passes only then is printed as unstable, with its first failure, so that it gets fixed.
  *
- * All is to take 15 minutes; that it took longer is told, and fails nothing. What hangs is ended much later (`TimeLimit`).
+ * The goal is 15 minutes; a longer run is reported, but does not fail. A run that hangs is killed much later (`TimeLimit`).
  */
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -28,12 +29,12 @@ const CHECK_DEADLINE_MS = 120_000;
 const GOAL_MS = 15 * 60_000;
 /** Limit of all steps together: four times the goal, for slow or shared machines. */
 const LIMIT_MS = 60 * 60_000;
-/** The guaranteed time of each suite, and of the repeat of its failed files: more than either takes. */
+/** Guaranteed time of each suite, and of the repeat of its failed files: more than either takes. */
 const SURE_MS = { unit: 600_000, e2e: 1_200_000, playing: 480_000, repeat: 600_000 };
-/** More failed files than this are no accident: they do not run again. */
+/** More failed files than this are not accidental and are not repeated. */
 const MAX_REPEATED_FILES = 3;
 
-/** A step that is one test: it passes when the program exits with 0, and does not count when it could not be done. */
+/** A step that is one test: it passes with exit code 0, and does not count when it was impossible. */
 async function check(name: string, args: readonly string[]): Promise<Result> {
   console.log(`\n== ${name}`);
   const startedAt = performance.now();
@@ -45,7 +46,7 @@ async function check(name: string, args: readonly string[]): Promise<Result> {
   return { name, passed, failed, skipped, seconds, failures, unstable: [] };
 }
 
-/** Runs the vitest projects whose names begin with `project`, or chosen files of them alone. */
+/** Runs the vitest projects whose names begin with `project`, or only some of their files. */
 async function vitest(project: string, deadlineMs: number, folder: string, files: readonly string[] = []): Promise<Report> {
   const record = path.join(folder, `${project}${files.length > 0 ? '-alone' : ''}.jsonl`);
   const args = [path.join(MODULES, 'vitest/vitest.mjs'), 'run', '--project', `${project}*`, ...files];
@@ -61,7 +62,7 @@ async function suite(project: 'unit' | 'e2e' | 'playing', limit: TimeLimit, fold
   const first = await vitest(project, limit.next(), folder);
   const files = filesToRepeat(first, MAX_REPEATED_FILES);
   if (files.length > 0) console.log(`\n== ${project} tests that failed, alone`);
-  // A step of the limit, also when nothing is to be repeated.
+  // Takes the step's time even if nothing has to be repeated.
   const forRepeat = limit.next();
   const again = files.length > 0 ? await vitest(project, forRepeat, folder, files) : undefined;
   return { name: `${project} tests`, seconds: (performance.now() - startedAt) / 1000, ...outcomeOf(first, again) };

@@ -1,11 +1,12 @@
 /**
- * Leaves out of `node_modules` what a server that only runs never opens: source maps, builds for other purposes, what Node.js needs to compile addons once
- * ours is compiled, and the Node.js of the package `node` where the one that npm runs on will do. `npm ci --omit=dev` and the Dockerfile run it.
+ * Removes files from `node_modules` that a production server never opens: source maps, builds for other purposes, the headers for compiling
+ * addons once ours is compiled, and the Node.js of the package `node` if the one that npm runs on is sufficient. Run by `npm ci --omit=dev`
+ * and the Dockerfile.
  *
- *   node scripts/trim-installation.mjs                 in any case
- *   node scripts/trim-installation.mjs --if-production   when npm was told to leave development packages out
+ *   node scripts/trim-installation.mjs                 always
+ *   node scripts/trim-installation.mjs --if-production   only if npm omits development packages
  *
- * `npm ci` without `--omit=dev` puts everything back.
+ * `npm ci` without `--omit=dev` restores everything.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, lstatSync, readdirSync, realpathSync, rmSync } from 'node:fs';
@@ -14,7 +15,7 @@ import { fileURLToPath } from 'node:url';
 
 const ROOT = process.env['MILLRACE_TRIM_ROOT'] ?? fileURLToPath(new URL('..', import.meta.url));
 const MODULES = path.join(ROOT, 'node_modules');
-/** Pages use one build of hls.js; its main module serves to find the folder. */
+/** Pages use one build of hls.js; its main module only serves to find the folder. */
 const OTHER_BUILDS = /^hls\.js[\\/]dist[\\/]hls(?:\.light|-demo)\b/;
 const LEAST_NODE = 24;
 const MEGABYTE = 1_000_000;
@@ -60,13 +61,13 @@ function trimFiles() {
 
 function trimNode() {
   const inner = path.join(MODULES, 'node/node_modules');
-  // A link leads to an installation that is not ours.
+  // A link leads to an installation of another project.
   if (!existsSync(inner) || realpathSync(inner) !== path.join(realpathSync(MODULES), 'node/node_modules')) return;
   const runtimes = readdirSync(inner).filter((name) => /^node-(?:bin-)?(?:linux|darwin|win)-/.test(name));
   for (const runtime of runtimes) {
     const folder = path.join('node/node_modules', runtime);
     if (!hasNodeOfItsOwn()) {
-      // Without the addon it is still to be compiled, which needs them.
+      // Without the addon they are still needed to compile it.
       if (existsSync(path.join(ROOT, 'native/build/millrace.node'))) remove(path.join(folder, 'include'));
       for (const name of ['share', 'CHANGELOG.md']) remove(path.join(folder, name));
       continue;

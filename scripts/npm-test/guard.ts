@@ -1,4 +1,4 @@
-/** A child program that is ended, with all it started, when it takes too long. */
+/** A child program that is killed, with all its descendants, when it takes too long. */
 import { spawn } from 'node:child_process';
 
 /** Settings of a child. */
@@ -7,14 +7,14 @@ export interface GuardOptions {
   readonly deadlineMs: number;
   /** Time between SIGTERM and SIGKILL; default: 10,000. */
   readonly graceMs?: number;
-  /** Added to our environment. */
+  /** Added to the present environment. */
   readonly variables?: NodeJS.ProcessEnv;
 }
 
 /**
- * Runs a program of Node with our output, in its own process group. The rest of the group is ended with it: servers and encoders of an
- * aborted run would take the processor from the next. The same holds for signals that we get meanwhile.
- * @returns its exit code, -1 if it was ended for being too slow
+ * Runs a Node program with our output, in its own process group. The rest of the group is ended with it, because servers and encoders of an
+ * aborted run would slow down the next run. Signals that we receive end the group, too.
+ * @returns its exit code, -1 if it was killed for taking too long
  */
 export function runGuarded(args: readonly string[], options: GuardOptions): Promise<number> {
   const { cwd, deadlineMs, graceMs = 10_000, variables } = options;
@@ -49,7 +49,7 @@ export function runGuarded(args: readonly string[], options: GuardOptions): Prom
       stop();
       reject(error);
     });
-    // Not `close`: a process that the child left behind may hold our output open.
+    // Not `close`: a descendant may hold our output open.
     child.once('exit', (code) => {
       stop();
       killGroup('SIGKILL');

@@ -1,46 +1,46 @@
-/** Summary of vitest's reports about a run (`reporter.ts`): passed and failed tests, and files not done at the end. */
+/** Summary of vitest's reports about a run (`reporter.ts`): passed and failed tests, and unfinished files. */
 
-/** One line of what vitest tells; files are named from the root of the project. */
+/** One line of a report; files are relative to the root of the project. */
 export type RecordLine =
   | { readonly event: 'planned' | 'begun'; readonly file: string }
   | { readonly event: 'done'; readonly file: string; readonly milliseconds: number; readonly tests: readonly RecordedTest[] }
   | { readonly event: 'ended'; readonly errors: readonly string[] };
 
-/** `state` as vitest names it; `message` says why it failed. */
+/** `state` as in vitest; `message`: reason of a failure. */
 export interface RecordedTest {
   readonly name: string;
   readonly state: string;
   readonly message: string;
 }
 
-/** The failures, with the first line of the reason; `file` is empty for failures outside of files. */
+/** A failure with the first line of its reason; `file` is empty for failures outside files. */
 export interface Failure {
   readonly file: string;
   readonly test: string;
   readonly message: string;
 }
 
-/** Of one run of vitest. */
+/** Result of one run of vitest. */
 export interface Report {
   /** Tests of each finished file. */
   readonly tests: ReadonlyMap<string, readonly RecordedTest[]>;
   readonly failures: readonly Failure[];
 }
 
-/** Of a suite: its first run including the repeated files. */
+/** Result of a suite: its first run, with the repeated files. */
 export interface Outcome {
   readonly passed: number;
   readonly failed: number;
   readonly skipped: number;
   readonly failures: readonly Failure[];
-  /** Failed beside others and passed alone. */
+  /** Tests that failed beside others and passed alone. */
   readonly unstable: readonly Failure[];
 }
 
 /**
- * Adds up what one run told.
+ * Sums up the report of one run.
  * @param record lines of JSON; the last one may be cut
- * @param code what the runner exited with, -1 when it was ended for being too slow
+ * @param code exit code of the runner, -1 when it was killed for taking too long
  */
 export function readRecord(record: string, code: number): Report {
   const lines = record.split('\n').flatMap(parsed);
@@ -70,13 +70,13 @@ export function readRecord(record: string, code: number): Report {
   return { tests, failures };
 }
 
-/** The files that a second run, alone, should repeat: none if there was a failure outside of files, or more than `atMost` failed. */
+/** Files to repeat alone: none after a failure outside files, or after more than `atMost` failed files. */
 export function filesToRepeat({ failures }: Report, atMost: number): string[] {
   const files = [...new Set(failures.map(({ file }) => file))];
   return files.includes('') || files.length > atMost ? [] : files;
 }
 
-/** The result of a suite; `again`: the result of its failed files when repeated. */
+/** The result of a suite; `again`: the result of its repeated files. */
 export function outcomeOf(first: Report, again?: Report): Outcome {
   const tests = new Map(first.tests);
   if (again !== undefined) {

@@ -1,6 +1,6 @@
 /**
- * Vitest's reports for `npm test`: a line of JSON for each file as it is planned, begun and done, so that an aborted run has reported
- * everything so far. Written to the file named by `TEST_RECORD`.
+ * Vitest's report for `npm test`: a line of JSON for each file when it is planned, started and finished, so that an aborted run leaves a
+ * report up to that point. Written to the file named by `TEST_RECORD`.
  */
 import { appendFileSync } from 'node:fs';
 import path from 'node:path';
@@ -10,7 +10,7 @@ import type { RecordedTest, RecordLine } from './record.ts';
 
 const ROOT = path.dirname(path.dirname(path.dirname(fileURLToPath(import.meta.url))));
 
-/** Named to vitest with `--reporter`. */
+/** vitest gets it by `--reporter`. */
 export default class SuiteReporter implements Reporter {
   readonly #record: string;
   readonly #told = new Set<string>();
@@ -45,7 +45,7 @@ export default class SuiteReporter implements Reporter {
   }
 
   onTestRunEnd(modules: readonly TestModule[], errors: readonly { readonly message: string }[]): void {
-    // A file that could not be loaded is reported only here.
+    // A file that failed to load is reported only here.
     for (const module of modules) if (!this.#told.has(module.moduleId)) this.onTestModuleEnd(module);
     this.#write({ event: 'ended', errors: errors.map(({ message }) => message) });
   }
@@ -59,7 +59,7 @@ function relative(file: string): string {
   return path.relative(ROOT, file);
 }
 
-/** Of a file that could not be loaded, or whose hooks failed. */
+/** Reason of a file that failed to load, or whose hooks failed. */
 function whyFailed(module: TestModule): string {
   const holders: (TestModule | TestSuite)[] = [module, ...module.children.allSuites()];
   return holders.flatMap((holder) => holder.errors())[0]?.message ?? '';

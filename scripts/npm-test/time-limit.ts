@@ -1,7 +1,8 @@
-/** How long the steps of `npm test` may take. */
+/** Time limits of the steps of `npm test`. */
 
 /**
- * A limit shared by several steps in order. Each is sure of its own part, however long earlier steps took; unused time goes to later steps.
+ * A limit shared by several steps in order. Each step has a guaranteed part, however long earlier steps took; unused time goes to later
+ * steps.
  */
 export class TimeLimit {
   readonly #now: () => number;
@@ -10,7 +11,7 @@ export class TimeLimit {
 
   /**
    * @param limitMs for all steps, from now on
-   * @param sureMs what each step is sure to have, in their order
+   * @param sureMs guaranteed time of each step, in their order
    */
   constructor(limitMs: number, sureMs: readonly number[], now: () => number = () => performance.now()) {
     this.#now = now;
@@ -18,7 +19,7 @@ export class TimeLimit {
     this.#sureMs = [...sureMs];
   }
 
-  /** Milliseconds that the next step may take: all that is left, but for what those behind it are sure to have. To be called once for each step. */
+  /** Milliseconds for the next step: the remaining time without the guaranteed parts of later steps. Call it once for each step. */
   next(): number {
     const own = this.#sureMs.shift();
     if (own === undefined) throw new RangeError('there are more steps than parts');
@@ -27,7 +28,7 @@ export class TimeLimit {
   }
 }
 
-/** Words behind the totals: how long all took, when that is more than it should. */
+/** Text after the totals: the time of the run, if it exceeds the goal. */
 export function timeRemark(tookMs: number, goalMs: number): string {
   return tookMs > goalMs ? `, took ${clock(tookMs)}, more than the ${goalMs / 60_000} minutes it should` : '';
 }

@@ -1,6 +1,6 @@
 /**
- * The bundle of a start from the sources. The install makes one, so that not even the first start waits for it; a start makes one when a source has changed
- * since, or nothing was installed, and keeps it beside the compiled code.
+ * The bundle for a start from the sources. The install makes one, so that not even the first start waits for it. A start makes one when a
+ * source has changed since, or nothing was installed, and keeps it beside the compiled code.
  */
 import { spawnSync } from 'node:child_process';
 import { accessSync, closeSync, constants, existsSync, fstatSync, mkdirSync, openSync, readFileSync, readSync, statSync } from 'node:fs';
@@ -9,22 +9,22 @@ import { fileURLToPath } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const SOURCES = path.join(ROOT, 'src');
-/** Only an install writes there: the user of a running server may lack the right. */
+/** Written only by an install, because the user of a running server may lack the right. */
 const INSTALLED = path.join(ROOT, 'node_modules/.cache/millrace-program');
 const FILES = ['serve.cjs', 'delivery-worker.cjs'];
-/** It takes half a second. */
+/** Making a bundle takes half a second. */
 const MAKE_DEADLINE_MS = 20_000;
 
 /**
- * @param {string} folder Where one that is made is kept. The folder around it is there.
- * @returns {string | null} The folder of a bundle that has the sources as they are; null: they are to be run one by one. Never throws.
+ * @param {string} folder Where a new bundle is kept; its parent folder exists.
+ * @returns {string | null} Folder of a bundle of the present sources; null: run the sources one by one. Never throws.
  */
 export function findBundleOfSources(folder) {
   for (const made of [INSTALLED, folder]) if (isCurrent(made)) return made;
   return makeBundleOfSources(folder) ? folder : null;
 }
 
-/** Part of an install. Says nothing: whatever goes wrong, the first start does it, or does without. */
+/** Part of an install. Silent: after any failure the first start makes the bundle, or runs without one. */
 export function installBundleOfSources() {
   try {
     mkdirSync(path.dirname(INSTALLED), { recursive: true });
@@ -36,10 +36,10 @@ export function installBundleOfSources() {
 
 /**
  * @param {string} folder
- * @returns {boolean} It is there now.
+ * @returns {boolean} Whether the bundle exists now.
  */
 function makeBundleOfSources(folder) {
-  // It comes with what tests need.
+  // rolldown is a dependency of vitest, which a production installation lacks.
   if (!existsSync(path.join(ROOT, 'node_modules/rolldown/package.json'))) return false;
   try {
     accessSync(path.dirname(folder), constants.W_OK);
@@ -47,7 +47,7 @@ function makeBundleOfSources(folder) {
     return false;
   }
   const maker = fileURLToPath(new URL('make.mjs', import.meta.url));
-  // In a separate process, since it takes a lot of memory for a moment.
+  // In a separate process, because it briefly takes a lot of memory.
   const { status } = spawnSync(process.execPath, [maker, SOURCES, folder, listOf(folder)], { stdio: 'ignore', timeout: MAKE_DEADLINE_MS });
   return status === 0 && isCurrent(folder);
 }
@@ -73,7 +73,7 @@ function isCurrent(folder) {
 }
 
 /**
- * Files and list may be of different makers that were at work at the same time, and a crash of the machine may cut them.
+ * Files and list may come from two makers that ran at the same time, and a crash of the machine may truncate them.
  * @param {string} file
  * @param {string} id
  * @param {number} size

@@ -1,4 +1,4 @@
-/** `npm install` in a checkout runs this; a published package has the bundle of its build. */
+/** Run by `npm install` in a checkout; a published package contains the bundle of its build. */
 import { installBundleOfSources } from './find.mjs';
 
 installBundleOfSources();

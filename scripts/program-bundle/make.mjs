@@ -1,8 +1,8 @@
 /**
- * Puts the modules of the server into two files, one for the main thread and one for delivery threads: Node.js takes longer to find and link a
- * thousand modules than to run them. Part of the build: `node scripts/program-bundle/make.mjs dist`. A start from the sources
- * runs it, too: `make.mjs src OUT LIST`, with a file that tells what was bundled. The code is that of the modules, unchanged, and in their order. They are
- * CommonJS: an ES import of a module of Node.js reads all its exports, whose getters load a lot that nobody asked for.
+ * Puts the modules of the server into two files, one for the main thread and one for delivery threads, because Node.js takes longer to find
+ * and link a thousand modules than to run them. Part of the build: `node scripts/program-bundle/make.mjs dist`. A start from the sources
+ * runs it, too: `make.mjs src OUT LIST`, where LIST is a file for the bundled sources. The code of the modules is unchanged and in their
+ * order. The files are CommonJS: an ES import of a module of Node.js reads all its exports, whose getters load unused code.
  */
 import { randomUUID } from 'node:crypto';
 import { closeSync, fstatSync, mkdirSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
@@ -21,14 +21,14 @@ const [sources = '', to, list = null] = process.argv.slice(2);
 const root = path.resolve(sources);
 const out = path.resolve(to ?? path.join(root, 'bundle'));
 /**
- * Path, size and times of each file that went in, as they were when it was read.
+ * Path, size and times of each bundled file when it was read.
  * @type {Map<string, readonly [size: number, modified: number, changed: number]>}
  */
 const inputs = new Map();
 
 /**
  * @param {string} file
- * @returns {string} Its text; what it is like is noted first.
+ * @returns {string} Its text; size and times are recorded before it is read.
  */
 function read(file) {
   const descriptor = openSync(file, 'r');
@@ -42,7 +42,7 @@ function read(file) {
 }
 
 /**
- * Modules find files beside them by their own URL: a build can be moved as a whole, sources are where they are.
+ * Modules find files relative to their own URL: a build can be moved as a whole, sources stay at their place.
  * @param {string} file
  */
 function urlOf(file) {
@@ -54,7 +54,7 @@ function urlOf(file) {
 /** @type {import('rolldown').Plugin} */
 const modules = {
   name: 'modules',
-  // Packages stay as published and tested. A bundle that is kept elsewhere has no packages around it.
+  // Packages stay as published and tested. A bundle in another folder has no packages around it.
   resolveId(id) {
     if (/^[./]/.test(id) || path.isAbsolute(id)) return null;
     return { id: list === null || id.startsWith('node:') ? id : resolve(id), external: 'absolute' };
@@ -69,7 +69,7 @@ const modules = {
 };
 
 /**
- * Threads that start long after the bundle was made may find it gone.
+ * A thread that starts long after the bundle was made may find its file deleted.
  * @param {string} file
  */
 function bundledEntry(file) {
@@ -80,7 +80,8 @@ function bundledEntry(file) {
 }
 
 /**
- * The text of one file with all that its entry needs, dynamic imports included. Characters beyond ASCII are escaped: V8 keeps such a text in half the memory.
+ * The text of one file with everything that its entry needs, dynamic imports included. Characters beyond ASCII are escaped, which halves
+ * V8's memory for the text.
  * @param {string} entry
  */
 async function bundle(entry) {
@@ -100,7 +101,7 @@ async function bundle(entry) {
 }
 
 /**
- * A program that starts meanwhile finds the old file or the new one.
+ * A program that starts meanwhile finds either the old file or the new one.
  * @param {string} file
  * @param {string} text
  */
