@@ -85,7 +85,7 @@ describe('the page of refusals has', () => {
   test('every text of delivery, and every code of its HTTP', () => {
     const texts = rows('| Status | Text | When |').map(([, text]) => text);
     for (const text of Object.values(RefusalText)) expect(texts).toContain(text.trim());
-    const faults = inCode('{delivery,services}', /new HttpFault\((\d+), '([A-Z_]+)'/g).map(([status, code]) => [code, status]);
+    const faults = inCode('{delivery,services,wire}', /new HttpFault\((\d+), '([A-Z_]+)'/g).map(([status, code]) => [code, status]);
     const sorted = faults.map((parts) => parts.join(' ')).sort();
     expect(rows('| Code | Status |').map((cells) => cells.join(' '))).toEqual(sorted);
   });
