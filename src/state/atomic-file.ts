@@ -6,9 +6,9 @@ import { syncSemaphore } from '../util/semaphore.ts';
 /**
  * Replaces `path` by `content` so that a crash at any moment leaves the old or the new file, never a
  * mixture: temporary file beside it, fsync, rename, fsync of the folder. Throws the file system's error
- * (for example ENOSPC); the old file is then untouched.
+ * (for example ENOSPC); the old file is then untouched. Content in pieces is written piece by piece: other work may run between them.
  */
-export async function writeFileAtomic(path: string, content: string, mode = 0o644): Promise<void> {
+export async function writeFileAtomic(path: string, content: string | Iterable<string>, mode = 0o644): Promise<void> {
   const temporary = temporaryOf(path);
   try {
     await syncSemaphore.take(() => writeFile(temporary, content, { flag: 'wx', encoding: 'utf8', mode, flush: true }));

@@ -155,7 +155,7 @@ test('explains connection errors with a remedy, without a stack trace', async ()
 test('shows whether the SRT ports answer', async () => {
   const { code, stdout } = await ctl(['srt', '--host', 'localhost', ...local()]);
   expect(code).toBe(0);
-  expect(stdout).toMatch(/^ *PORT  FOR +TRIED AT +ANSWERED +ROUND TRIP$/m);
+  expect(stdout).toMatch(/^ *PORT {2}FOR +TRIED AT +ANSWERED +ROUND TRIP$/m);
   for (const [port, use] of [
     [ingest, 'publishers'],
     [egress, 'viewers'],

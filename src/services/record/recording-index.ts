@@ -1,9 +1,11 @@
 /** Recorded files, for later playback and for retention. Neither touches other files. */
 import { appendFile, mkdir, readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { type ApplicationAddress, applicationKey } from '../../core/stream-address.ts';
 import { writeFileAtomic } from '../../state/atomic-file.ts';
 import type { Logger } from '../../util/logger.ts';
 import type { RecordContainerName } from './record-container.ts';
+import { RecordingsByStart } from './recordings-by-start.ts';
 
 /** A finished file. Times are ms since the epoch. */
 export interface IndexedRecording {
@@ -30,10 +32,12 @@ export interface IndexedRecording {
   readonly writtenAt: number;
 }
 
-/** Files that are known; of more the oldest are forgotten, and stay where they are. */
+/** Files that are known; of more the earliest finished are forgotten, and stay where they are. */
 const MAX_INDEXED = 100_000;
 /** Obsolete lines are removed when there are as many as valid ones, and at least this many. */
 const MIN_STALE = 1000;
+/** Lines that are written in one turn of the event loop. */
+const MAX_LINES_AT_ONCE = 500;
 
 /**
  * One for the server: an append-only file with a line for each recorded file; a crash can only truncate the last line. Call `load` first.
@@ -41,15 +45,20 @@ const MIN_STALE = 1000;
 export class RecordingIndex {
   readonly #file: string;
   readonly #logger: Logger;
+  readonly #maxIndexed: number;
+  /** In the order in which they were finished. */
   readonly #entries = new Map<string, IndexedRecording>();
+  readonly #applications = new Map<string, RecordingsByStart>();
+  #bytes = 0;
   #stale = 0;
   #writing: Promise<void> = Promise.resolve();
   /** Forgotten because there were too many. */
   forgotten = 0;
 
-  constructor(file: string, logger: Logger) {
+  constructor(file: string, logger: Logger, maxIndexed = MAX_INDEXED) {
     this.#file = file;
     this.#logger = logger;
+    this.#maxIndexed = maxIndexed;
   }
 
   /** Entries of earlier runs; invalid lines are skipped. */
@@ -66,8 +75,8 @@ export class RecordingIndex {
       if (line === '') continue;
       const entry = parsed(line);
       if (entry === null) skipped += 1;
-      else if ('gone' in entry) this.#entries.delete(entry.gone);
-      else this.#entries.set(entry.key, entry);
+      else if ('gone' in entry) this.#delete(entry.gone);
+      else this.#set(entry);
     }
     if (skipped > 0) this.#logger.warn({ skipped }, `${skipped} lines of the index of recordings cannot be read`);
     this.#bound();
@@ -79,26 +88,36 @@ export class RecordingIndex {
     return this.#entries.size;
   }
 
+  /** Of all files together. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
   get(key: string): IndexedRecording | undefined {
     return this.#entries.get(key);
   }
 
-  /** In no order. */
-  all(): Iterable<IndexedRecording> {
-    return this.#entries.values();
+  /** Undefined: the application has none. */
+  of(owner: ApplicationAddress): RecordingsByStart | undefined {
+    return this.#applications.get(applicationKey(owner));
+  }
+
+  /** Of each application that has any. */
+  applications(): Iterable<RecordingsByStart> {
+    return this.#applications.values();
   }
 
   /** Resolves when it is written, or the failure is logged. An entry with the same key replaces the first. */
   add(entry: IndexedRecording): Promise<void> {
     if (this.#entries.has(entry.key)) this.#stale += 1;
-    this.#entries.set(entry.key, entry);
+    this.#set(entry);
     this.#bound();
     return this.#append(entry);
   }
 
   /** The file is gone, or was replaced. */
   remove(key: string): Promise<void> {
-    if (!this.#entries.delete(key)) return Promise.resolve();
+    if (!this.#delete(key)) return Promise.resolve();
     this.#stale += 2;
     return this.#append({ gone: key });
   }
@@ -108,14 +127,44 @@ export class RecordingIndex {
     return this.#writing;
   }
 
+  #set(entry: IndexedRecording): void {
+    const before = this.#entries.get(entry.key);
+    if (before !== undefined) this.#unlist(before);
+    this.#entries.set(entry.key, entry);
+    const key = applicationKey(entry);
+    const listed = this.#applications.get(key) ?? new RecordingsByStart();
+    this.#applications.set(key, listed);
+    listed.add(entry);
+    this.#bytes += entry.bytes;
+  }
+
+  #delete(key: string): boolean {
+    const entry = this.#entries.get(key);
+    if (entry === undefined) return false;
+    this.#entries.delete(key);
+    this.#unlist(entry);
+    return true;
+  }
+
+  #unlist(entry: IndexedRecording): void {
+    const key = applicationKey(entry);
+    const listed = this.#applications.get(key);
+    listed?.remove(entry);
+    if (listed?.all.length === 0) this.#applications.delete(key);
+    this.#bytes -= entry.bytes;
+  }
+
   #bound(): void {
-    if (this.#entries.size <= MAX_INDEXED) return;
-    const oldest = [...this.#entries.values()].sort((a, b) => a.startTime - b.startTime).slice(0, this.#entries.size - MAX_INDEXED);
-    for (const { key } of oldest) this.#entries.delete(key);
-    this.forgotten += oldest.length;
-    this.#logger.warn(
-      { forgotten: oldest.length },
-      `more than ${MAX_INDEXED} recorded files: the oldest can no longer be watched, and are never removed`,
+    const before = this.forgotten;
+    for (const key of this.#entries.keys()) {
+      if (this.#entries.size <= this.#maxIndexed) break;
+      this.#delete(key);
+      this.forgotten += 1;
+    }
+    if (this.forgotten === before) return;
+    this.#logger.limited.warn(
+      { forgotten: this.forgotten },
+      `more than ${this.#maxIndexed} recorded files: the oldest can no longer be watched, and are never removed`,
     );
   }
 
@@ -134,10 +183,21 @@ export class RecordingIndex {
 
   async #rewrite(): Promise<void> {
     this.#stale = 0;
-    const text = Array.from(this.#entries.values(), (entry) => `${JSON.stringify(entry)}\n`).join('');
-    await writeFileAtomic(this.#file, text).catch((error: unknown) => {
+    await writeFileAtomic(this.#file, this.#lines()).catch((error: unknown) => {
       this.#logger.error({ err: error }, 'the index of recordings cannot be written');
     });
+  }
+
+  /** What changes between two pieces is appended behind them. */
+  *#lines(): Iterable<string> {
+    let lines: string[] = [];
+    for (const entry of this.#entries.values()) {
+      lines.push(`${JSON.stringify(entry)}\n`);
+      if (lines.length < MAX_LINES_AT_ONCE) continue;
+      yield lines.join('');
+      lines = [];
+    }
+    yield lines.join('');
   }
 }
 

@@ -93,9 +93,8 @@ export class RecordingLibrary {
 
   /** Files that are known, and their bytes. */
   get holdings(): { readonly files: number; readonly bytes: number } {
-    let bytes = 0;
-    for (const entry of this.#options.index.all()) bytes += entry.bytes;
-    return { files: this.#options.index.size, bytes };
+    const { size, bytes } = this.#options.index;
+    return { files: size, bytes };
   }
 
   /** Applies retention now and every minute. */
@@ -114,13 +113,9 @@ export class RecordingLibrary {
   }
 
   /** Recordings that overlap the requested time, oldest first. */
-  find({ vhost, app }: ApplicationAddress, { from, to, stream }: RecordingQuery): IndexedRecording[] {
-    const found: IndexedRecording[] = [];
-    for (const entry of this.#options.index.all()) {
-      if (entry.vhost !== vhost || entry.app !== app || (stream !== '' && entry.stream !== stream)) continue;
-      if (entry.startTime < to && entry.startTime + entry.durationMs > from) found.push(entry);
-    }
-    return found.sort((a, b) => a.startTime - b.startTime || (a.key < b.key ? -1 : 1));
+  find(owner: ApplicationAddress, { from, to, stream }: RecordingQuery): IndexedRecording[] {
+    const found = this.#options.index.of(owner)?.between(from, to) ?? [];
+    return stream === '' ? found : found.filter((entry) => entry.stream === stream);
   }
 
   /** The recording with this key, if it belongs to the application. */
@@ -193,17 +188,15 @@ export class RecordingLibrary {
 
   async #sweep(): Promise<void> {
     const { index, retentionOf, clock } = this.#options;
-    const byApplication = Map.groupBy(index.all(), ({ vhost, app }) => JSON.stringify([vhost, app]));
     let removed = 0;
-    for (const entries of byApplication.values()) {
-      const [first] = entries;
+    for (const { all } of [...index.applications()]) {
+      const [first] = all;
       const retention = first === undefined ? null : retentionOf(first);
       if (retention === null) continue;
       const { maxAge, maxBytes } = retention;
-      const isTooMuch = maxBytes > 0 && bytesOf(entries) > maxBytes;
+      const isTooMuch = maxBytes > 0 && bytesOf(all) > maxBytes;
       // A file that was removed otherwise takes no space, so nothing else must be removed for it.
-      const there = isTooMuch ? await this.present(entries) : entries;
-      there.sort((a, b) => a.startTime - b.startTime);
+      const there = isTooMuch ? await this.present([...all]) : [...all];
       let bytes = bytesOf(there);
       for (const entry of there) {
         const isOld = maxAge > 0 && entry.startTime + entry.durationMs < clock.now() - maxAge * 1000;
