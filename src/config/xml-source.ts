@@ -1,5 +1,5 @@
 /** XML elements as a source: `Server.xml` and the files it includes. */
-import { similarName } from '../util/similar-name.ts';
+import { didYouMean } from '../util/similar-name.js';
 import type { Field } from './field-plan.ts';
 import { ConfigError, type Place } from './problem.ts';
 import type { FoundList, FoundMember, Reading, Scalar, Source } from './source.ts';
@@ -135,8 +135,7 @@ export class XmlSource implements Source {
     for (const child of this.#element.children) {
       if (known.has(child.name) || isIgnored(child)) continue;
       const path = `${this.place.path}/${child.name}`;
-      const similar = similarName(child.name, known);
-      this.#warn(`Unknown element: ${path}${similar === undefined ? '' : ` (did you mean ${similar}?)`}`, child, path);
+      this.#warn(`Unknown element: ${path}${didYouMean(child.name, known)}`, child, path);
     }
   }
 

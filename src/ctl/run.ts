@@ -1,8 +1,10 @@
 /** `millrace ctl`: finds the command, runs it, and prints the result. */
-import { parseArgs } from 'node:util';
+import { messageOf } from '../util/message-of.ts';
 import { packageVersion } from '../util/package-version.ts';
+import { parseArguments } from '../util/parse-arguments.js';
+import { didYouMean } from '../util/similar-name.js';
 import { type Call, type Command, CtlExit, type CtlProcess, type Option, UsageProblem } from './command.ts';
-import { commandNamed, commandsUnder } from './commands.ts';
+import { commandNamed, commands, commandsUnder } from './commands.ts';
 import { completionScript, SHELLS } from './completion.ts';
 import { CONNECTION_OPTIONS, connect } from './connection.ts';
 import { type Attempt, failureOf } from './failure.ts';
@@ -24,7 +26,7 @@ export async function runCtl(args: readonly string[], process: CtlProcess): Prom
     }
     if (rest[0] === 'completion') return completion(rest.slice(1), process);
     const command = commandNamed(rest);
-    if (command === undefined) return unknown(rest, process);
+    if (command === undefined) return unknown(rest, leading, process);
     attempt.command = command.name;
     const own = rest.slice(command.name.split(' ').length);
     if (isHelp(own)) {
@@ -56,15 +58,27 @@ function isHelp(args: readonly string[]): boolean {
   return args.slice(0, end < 0 ? args.length : end).some((argument) => argument === '--help' || argument === '-h');
 }
 
-function unknown(rest: readonly string[], process: CtlProcess): number {
-  const [word = ''] = rest;
+function unknown(rest: readonly string[], leading: readonly string[], process: CtlProcess): number {
+  // `rest` begins with the value of an option before it that is none.
+  parsed(leading, CONNECTION_OPTIONS);
+  const [word = '', next = ''] = rest;
   const group = commandsUnder(word);
   if (group.length > 0 && isHelp(rest.slice(1))) {
     process.out(groupHelp(word, group));
     return CtlExit.DONE;
   }
-  if (group.length > 0) throw new UsageProblem(`${word} needs one of: ${group.map(({ name }) => name.slice(word.length + 1)).join(', ')}`);
-  throw new UsageProblem(word === '' ? 'give a command' : `unknown command '${word}'`);
+  if (group.length > 0) {
+    const kinds = group.map(({ name }) => name.slice(word.length + 1));
+    const other = next === '' || next.startsWith('-') ? '' : `, not '${next}'${didYouMean(next, kinds)}`;
+    throw new UsageProblem(`${word} needs one of: ${kinds.join(', ')}${other}`);
+  }
+  throw new UsageProblem(word === '' ? 'give a command' : `unknown command '${word}'${suggestionFor(word)}`);
+}
+
+/** The commands that list things are plurals. */
+function suggestionFor(word: string): string {
+  const words = new Set(['completion', 'help', ...commands.map(({ name }) => name.split(' ', 1)[0] ?? '')]);
+  return didYouMean(words.has(`${word}s`) ? `${word}s` : word, words);
 }
 
 function completion(args: readonly string[], process: CtlProcess): number {
@@ -102,13 +116,8 @@ function parsed(args: readonly string[], known: Readonly<Record<string, Option>>
     ]),
   );
   try {
-    return parseArgs({ args: [...args], allowPositionals: true, options });
+    return parseArguments({ args: [...args], allowPositionals: true, options });
   } catch (error) {
-    // The first sentence is for users of the command, the rest for programmers.
-    const [sentence = ''] = (error as Error).message.split(/\. To specify|\n/);
-    throw new UsageProblem(
-      sentence.replace(/^[A-Z]/, (letter) => letter.toLowerCase()),
-      { cause: error },
-    );
+    throw new UsageProblem(messageOf(error), { cause: error });
   }
 }

@@ -1,8 +1,9 @@
 /**
  * What the command line may hold, and what it is answered with. Plain JavaScript: `scripts/start.mjs` reads it, too, before there is a place to keep compiled TypeScript.
  */
-import { parseArgs } from 'node:util';
 import { LOG_LEVELS } from '../util/log-levels.js';
+import { parseArguments } from '../util/parse-arguments.js';
+import { didYouMean } from '../util/similar-name.js';
 
 /**
  * @typedef {object} CommandLine
@@ -37,9 +38,12 @@ const OPTIONS = /** @type {const} */ ({
  * @returns {Readonly<CommandLine>}
  */
 export function parseCommandLine(args) {
-  const { values, positionals } = parseArgs({ args: [...args], allowPositionals: true, options: OPTIONS });
+  const { values, positionals } = parseArguments({ args: [...args], allowPositionals: true, options: OPTIONS });
   const command = COMMANDS.find((name) => name === (positionals[0] ?? 'serve'));
-  if (command === undefined) throw new Error(`unknown command '${positionals[0]}'; known are ${[...COMMANDS, ...OTHERS].join(', ')}`);
+  if (command === undefined) {
+    const known = [...COMMANDS, ...OTHERS];
+    throw new Error(`unknown command '${positionals[0]}'${didYouMean(positionals[0] ?? '', known)}; known are ${known.join(', ')}`);
+  }
   if (positionals.length > 1) throw new Error(`unexpected argument '${positionals[1]}'`);
   const logFormat = values['log-format'] ?? (process.stderr.isTTY === true ? 'text' : 'json');
   if (logFormat !== 'text' && logFormat !== 'json') throw new Error(`--log-format is text or json, not '${logFormat}'`);

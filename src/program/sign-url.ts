@@ -1,12 +1,12 @@
 /** `millrace sign-url`: prints a URL that a virtual host with a signed policy admits. */
 import { readFileSync } from 'node:fs';
-import { parseArgs } from 'node:util';
 import { type Policy, queryParameter, type SigningKeys, signUrl } from '../access/signed-url.ts';
 import { ConfigErrors, loadServerConfig } from '../config/index.ts';
 import { findConfigFile } from '../config/server-config.ts';
 import { HostNameTable } from '../core/host-name-table.ts';
 import { AddressSet } from '../util/address-set.ts';
 import { messageOf } from '../util/message-of.ts';
+import { parseArguments } from '../util/parse-arguments.js';
 import { ExitCode } from './command-line.js';
 
 /** The variable for the key, instead of a configuration: every user of the machine can read arguments. */
@@ -31,7 +31,7 @@ const DIRECTIONS: Readonly<Record<string, Policy['direction']>> = { publish: 'in
 /** A sentence about the arguments. */
 class SignProblem extends Error {}
 
-type Values = ReturnType<typeof parseArgs<{ options: typeof OPTIONS }>>['values'];
+type Values = ReturnType<typeof parseArguments<{ options: typeof OPTIONS }>>['values'];
 
 /** Runs the command with the arguments behind its name; resolves with the exit code. */
 export function signUrlCommand(args: readonly string[], { now = Date.now(), env = process.env } = {}): number {
@@ -46,7 +46,7 @@ export function signUrlCommand(args: readonly string[], { now = Date.now(), env 
 
 /** The signed URL. Throws an Error whose message is a sentence for the user. */
 export function signedBy(args: readonly string[], now: number, env: NodeJS.ProcessEnv): string {
-  const { values, positionals } = parseArgs({ args: [...args], allowPositionals: true, options: OPTIONS });
+  const { values, positionals } = parseArguments({ args: [...args], allowPositionals: true, options: OPTIONS });
   const [url, ...more] = positionals;
   if (url === undefined || more.length > 0) throw new SignProblem('give one URL, e.g. ws://media.example:3333/app/stream');
   requireWhole(url);

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { similarName } from './similar-name.ts';
+import { similarName } from './similar-name.js';
 
 const KNOWN = ['SegmentCount', 'SegmentDuration', 'LLHLS', 'HLS', 'Url', 'Port'];
 
@@ -15,9 +15,12 @@ test.each([
   expect(similarName(written, KNOWN)).toBe(meant);
 });
 
-test.each(['Bogus', 'SegmentLength', 'Uri', 'HSL', '', 'P', 'x'.repeat(1_000_000)])('%.20s has no similar name', (written) => {
-  expect(similarName(written, KNOWN)).toBeUndefined();
-});
+test.each(['Bogus', 'Pxrts', 'LLHPL', 'SegmentLength', 'Uri', 'HSL', '', 'P', 'x'.repeat(1_000_000)])(
+  '%.20s has no similar name',
+  (written) => {
+    expect(similarName(written, KNOWN)).toBeUndefined();
+  },
+);
 
 test('of several the one with the fewest slips is meant', () => {
   expect(similarName('MinBitrat', ['MaxBitrate', 'MinBitrate'])).toBe('MinBitrate');

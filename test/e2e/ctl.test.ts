@@ -133,7 +133,7 @@ test('explains connection errors with a remedy, without a stack trace', async ()
     [at('https', ports[1]), 3, /\(DEPTH_ZERO_SELF_SIGNED_CERT\)\nIts certificate is not trusted on this machine: .*NODE_EXTRA_CA_CERTS/],
     [at('http', ports[1]), 3, /\nThe port does not use HTTP, or only with TLS/],
     [at('http', server.ports.http), 1, /^millrace ctl: HTTP status 404, and no answer of the API: /],
-    [['streams', '--jsn'], 2, /^millrace ctl: unknown option '--jsn'\nTry 'millrace ctl streams --help'\.\n$/],
+    [['streams', '--jsn'], 2, /^millrace ctl: unknown option '--jsn' \(did you mean --json\?\)\nTry 'millrace ctl streams --help'\.\n$/],
     [
       ['record', 'start', 'a/b/c', '--interval', 'x', ...local()],
       2,

@@ -1,10 +1,10 @@
 /** `millrace doctor`: says what of this machine and of a configuration will work, a line for each. Starts no server. */
 import { existsSync, readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
 import { holderOn } from '../../state/state-lock.ts';
 import { systemClock } from '../../util/clock.ts';
 import { messageOf } from '../../util/message-of.ts';
+import { parseArguments } from '../../util/parse-arguments.js';
 import { plainLine } from '../../util/plain-text.ts';
 import { checkConfiguration } from '../check.ts';
 import { ExitCode } from '../command-line.js';
@@ -47,7 +47,7 @@ export async function doctorCommand(args: readonly string[]): Promise<number> {
 
 /** Throws an Error with a sentence about the first argument that is wrong. */
 function readArguments(args: readonly string[]): DoctorLine {
-  const { values } = parseArgs({ args: [...args], options: OPTIONS });
+  const { values } = parseArguments({ args: [...args], options: OPTIONS });
   for (const name of ['config', 'state', 'stun'] as const) if (values[name] === '') throw new Error(`--${name} is empty`);
   return { config: values.config, state: values.state, stun: values.stun, json: values.json };
 }
