@@ -5,7 +5,6 @@ import type { IncomingHttpHeaders, IncomingMessage, RequestListener, Server, Ser
 import { createSecureServer, type Http2SecureServer } from 'node:http2';
 import type { AddressInfo, Socket } from 'node:net';
 import type { CrossDomainPolicy } from '../access/cross-domains.ts';
-import { beginsTls, isPlainRequest, spokePlain, spokeTls } from '../delivery/http/wrong-scheme.ts';
 import type { CertificatePair } from '../delivery/tls/certificate-files.ts';
 import { protocolChoice } from '../delivery/tls/protocol-choice.ts';
 import { ConnectionWatch } from '../transport/tcp/connection-watch.ts';
@@ -15,6 +14,7 @@ import { ownFamily } from '../util/listen-addresses.ts';
 import type { Logger } from '../util/logger.ts';
 import { createServer } from '../util/node-http.ts';
 import { scaleTimeouts, type TimeoutScale } from '../util/timeout-scale.ts';
+import { beginsTls, isPlainRequest, spokePlain, spokeTls } from '../util/wrong-protocol.ts';
 import { type AccessToken, TokenAuth } from './auth.ts';
 import { ConsoleSite } from './console-site.ts';
 import type { ControlPlane } from './control.ts';

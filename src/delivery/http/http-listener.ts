@@ -2,6 +2,7 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import { type ConnectionGate, openGate } from '../../transport/proxy/connection-gate.ts';
 import { closeShared, type ListenAddress, listenShared } from '../../transport/tcp/shared-port.ts';
+import { spokeTls } from '../../util/wrong-protocol.ts';
 import type { HttpLimits } from '../http-limits.ts';
 import type { AnswerLinks } from './answer-link.ts';
 import { type HttpCounters, newHttpCounters, type RequestHandler } from './answer-sink.ts';
@@ -10,7 +11,6 @@ import { HttpConnection, type HttpConnectionContext } from './http-connection.ts
 import { PlainWire } from './plain-wire.ts';
 import { RefusedConnections } from './refused-connections.ts';
 import type { DateLine } from './status-line.ts';
-import { spokeTls } from './wrong-scheme.ts';
 
 /** `counters` may be shared with other listeners. */
 export interface HttpListenerOptions {

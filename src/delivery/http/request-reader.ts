@@ -1,8 +1,9 @@
 /** Splits the byte stream of a connection into request heads. */
+
+import { beginsTls } from '../../util/wrong-protocol.ts';
 import { HttpFault } from '../../wire/http/http-fault.ts';
 import type { HttpLimits } from '../http-limits.ts';
 import { isUpperCase, RequestHead } from './request-head.ts';
-import { beginsTls } from './wrong-scheme.ts';
 
 const LF = 0x0a;
 const CR = 0x0d;

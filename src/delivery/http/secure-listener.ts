@@ -8,13 +8,13 @@ import { ConnectionWatch } from '../../transport/tcp/connection-watch.ts';
 import { closeShared, type ListenAddress, listenShared } from '../../transport/tcp/shared-port.ts';
 import { endAndCut } from '../../util/end-and-cut.ts';
 import { type ProxyHeaders, proxyHeaders } from '../../util/trusted-proxies.ts';
+import { isPlainRequest, spokePlain } from '../../util/wrong-protocol.ts';
 import type { ClientEnd } from '../../wire/proxy/proxy-header.ts';
 import type { HttpLimits } from '../http-limits.ts';
 import { type Certificate, CertificateChoice } from '../tls/certificate-choice.ts';
 import { protocolChoice } from '../tls/protocol-choice.ts';
 import { type HttpCounters, newHttpCounters, type RequestHandler } from './answer-sink.ts';
 import { NodeSink, type NodeSinkContext } from './node-sink.ts';
-import { isPlainRequest, spokePlain } from './wrong-scheme.ts';
 
 /** The origin of an upgrade request. */
 export interface UpgradeEnds extends ProxyHeaders {

@@ -13,6 +13,7 @@ import type { IngestRequest } from '../../core/ingest.ts';
 import { TransportFeed } from '../../ingest/transport-feed.ts';
 import { AddressSet } from '../../util/address-set.ts';
 import { systemClock } from '../../util/clock.ts';
+import { ConnectionLimiter } from '../../util/connection-limiter.ts';
 import { MAX_LATE_LINES } from '../../util/line-budget.ts';
 import { RefusalLog } from '../../util/refusal-log.ts';
 import { MpegtsProvider, type MpegtsProviderOptions } from './mpegts-provider.ts';
@@ -166,6 +167,43 @@ it('takes a TCP connection and ends the stream with it', async () => {
   sender.stop();
   await stream.until(({ closed }) => closed);
   expect(stream.closeReason).toMatchObject({ code: 'peer-left' });
+});
+
+it.each([
+  ['HTTP', 'GET /live HTTP/1.1\r\nHost: a\r\n\r\n'],
+  ['TLS', '\u0016\u0003\u0001\u0001\u0000\u0001'],
+])('closes a TCP connection that speaks %s at once, and the log names it', async (spoken, text) => {
+  const gate = new FakeIngestGate();
+  const logger = new RecordingLogger();
+  const refusals = new RefusalLog(logger);
+  onTestFinished(() => refusals.close());
+  const limiter = new ConnectionLimiter({ what: 'MPEG-TS connections', refusals });
+  const { port } = await listen(gate, { protocol: 'tcp', limiter, refusals });
+  const stranger = net.connect(port, '127.0.0.1');
+  stranger.end(text, 'latin1');
+  await once(stranger, 'close');
+  expect(gate.streams).toEqual([]);
+  const why = `${spoken} was spoken to port ${port}, which speaks MPEG-TS: players, the API and the console have other ports`;
+  expect(logger.lines).toMatchObject([{ level: 'warn', message: `MPEG-TS connections closed: ${why}`, fields: { peer: '127.0.0.1' } }]);
+});
+
+it('closes a TCP connection that brings nothing, and the log says so', async () => {
+  const { port, logger } = await listen(new FakeIngestGate(), { protocol: 'tcp', timeouts: { firstTrack: 200 } });
+  await once(net.connect(port, '127.0.0.1'), 'close');
+  expect(logger.lines.at(-1)?.message).toMatch(/^MPEG-TS connection closed: (nothing came for|no usable stream in) 200 ms$/);
+});
+
+it('tells of a TCP connection to a port that has one', async () => {
+  const logger = new RecordingLogger();
+  const refusals = new RefusalLog(logger);
+  onTestFinished(() => refusals.close());
+  const { port } = await listen(new FakeIngestGate(), { protocol: 'tcp', refusals });
+  const first = net.connect(port, '127.0.0.1');
+  await once(first, 'connect');
+  const second = net.connect(port, '127.0.0.1');
+  const peer = await once(second, 'connect').then(() => `127.0.0.1:${second.localPort}`);
+  await once(second, 'close');
+  expect(logger.lines).toMatchObject([{ message: 'MPEG-TS connections refused: their port has one', fields: { port, peer } }]);
 });
 
 it('ignores a second sender while the first one sends', async () => {

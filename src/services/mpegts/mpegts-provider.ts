@@ -4,6 +4,7 @@ import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import net from 'node:net';
 import type { StarterLimits } from '../../ingest/stream-starter.ts';
+import { plainAddress } from '../../util/client-address.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { ConnectionLimiter } from '../../util/connection-limiter.ts';
 import { counted } from '../../util/counted.ts';
@@ -12,6 +13,7 @@ import { ownFamily } from '../../util/listen-addresses.ts';
 import type { Logger } from '../../util/logger.ts';
 import { messageOf } from '../../util/message-of.ts';
 import type { RefusalLog } from '../../util/refusal-log.ts';
+import { beginsHttp, beginsTls, spokeOther } from '../../util/wrong-protocol.ts';
 import { DEFAULT_MPEGTS_TIMEOUTS, type MpegtsRoute, type MpegtsTimeouts, PortSource } from './port-source.ts';
 
 /** Interval of the deadline checks. */
@@ -168,7 +170,10 @@ export class MpegtsProvider {
   /** A port takes one connection at a time. */
   #accept(connection: net.Socket): void {
     const source = this.#sources.get(connection.localPort ?? 0);
-    if (source === undefined || [...this.#connections.keys()].some((other) => other.localPort === connection.localPort)) {
+    const { localPort: port, remoteAddress = '', remotePort = 0 } = connection;
+    const sender = senderOf(remoteAddress, remotePort);
+    if (source === undefined || [...this.#connections.keys()].some((other) => other.localPort === port)) {
+      this.#options.refusals?.note('MPEG-TS connections refused: their port has one', { port, peer: sender });
       connection.destroy();
       return;
     }
@@ -176,19 +181,40 @@ export class MpegtsProvider {
       connection.destroy();
       return;
     }
-    const sender = senderOf(connection.remoteAddress ?? '', connection.remotePort ?? 0);
     if (!source.admits(sender)) {
       connection.destroy();
       return;
     }
     this.#connections.set(connection, this.#options.clock.monotonic());
-    connection.on('data', (data) => source.push(data, sender));
+    connection.once('data', (data) => {
+      if (this.#refuseForeign(connection, data)) return;
+      source.push(data, sender);
+      connection.on('data', (more) => source.push(more, sender));
+    });
     connection.on('error', () => undefined);
-    connection.setTimeout(this.#timeouts.firstTrack, () => connection.destroy());
+    const { firstTrack } = this.#timeouts;
+    connection.setTimeout(firstTrack, () => this.#cut(connection, `nothing came for ${firstTrack} ms`));
     connection.once('close', () => {
       this.#connections.delete(connection);
       source.left(sender);
     });
+  }
+
+  /** A request that begins with GET has the first byte of a transport stream. */
+  #refuseForeign(connection: net.Socket, data: Buffer): boolean {
+    const spoken = beginsHttp(data) ? 'HTTP' : beginsTls(data) ? 'TLS' : null;
+    if (spoken === null) return false;
+    const why = spokeOther(spoken, connection.localPort, 'MPEG-TS');
+    this.#options.limiter?.fault(why, plainAddress(connection.remoteAddress ?? ''));
+    connection.destroy();
+    return true;
+  }
+
+  #cut(connection: net.Socket, detail: string): void {
+    const { localPort: port = 0, remoteAddress = '', remotePort = 0 } = connection;
+    this.#logger.limited.info({ port, peer: senderOf(remoteAddress, remotePort) }, `MPEG-TS connection closed: ${detail}`);
+    this.#sources.get(port)?.close({ code: 'timeout', detail });
+    connection.destroy();
   }
 
   #addSource(port: number): PortSource {
@@ -210,10 +236,11 @@ export class MpegtsProvider {
   #checkDeadlines(): void {
     for (const source of this.#sources.values()) source.checkDeadlines();
     const now = this.#options.clock.monotonic();
+    const { firstTrack } = this.#timeouts;
     for (const [connection, since] of this.#connections) {
       // A port takes one connection, so a connection without a stream must not keep others out.
       if (this.#sources.get(connection.localPort ?? 0)?.started === true) this.#connections.set(connection, now);
-      else if (now - since >= this.#timeouts.firstTrack) connection.destroy();
+      else if (now - since >= firstTrack) this.#cut(connection, `no usable stream in ${firstTrack} ms`);
     }
   }
 }

@@ -9,6 +9,7 @@ import type { Logger } from '../../util/logger.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { StallGuard } from '../../util/stall-guard.ts';
 import { scaleTimeouts, type TimeoutScale } from '../../util/timeout-scale.ts';
+import { answerToBrowser, beginsHttp, beginsTls, spokeOther, spokeTls } from '../../util/wrong-protocol.ts';
 import { describeContents } from '../../wire/ovt/description.ts';
 import { markContents, type PlacedMark } from '../../wire/ovt/mark.ts';
 import { OvtCommand, type OvtRequest, OvtStatus, parseRequest, serializeResponse } from '../../wire/ovt/message.ts';
@@ -22,6 +23,7 @@ import type { OvtStream } from './ovt-stream.ts';
 
 /** A request has a few hundred bytes. Edges send no media. Like the reference, messages of later versions are ignored. */
 const READER_LIMITS = { message: 65_536, media: 0, anyType: true };
+const PAGE = answerToBrowser('This port speaks OVT: other servers pull streams from it, and there is no page.');
 /** Unanswered requests. */
 const MAX_REQUESTS = 16;
 const MAX_SESSIONS = 64;
@@ -54,6 +56,8 @@ export interface OvtConnectionOptions {
   readonly startWait: number;
   /** The key that edges must prove; null: none. */
   readonly key: string | null;
+  /** The peer speaks another protocol; `why` is a fixed sentence. The connection closes by itself. */
+  readonly onForeign: (why: string) => void;
   readonly onClosed: (connection: OvtConnection) => void;
   readonly timeoutScale?: TimeoutScale | undefined;
 }
@@ -75,6 +79,8 @@ export class OvtConnection implements OvtLink {
   /** Ends the wait for a stream that has not started. */
   #giveUp: (() => void) | null = null;
   #corked = false;
+  /** Something has come. */
+  #heard = false;
   /** Monotonic, ms: time of the last request or of the end of the last session. */
   #lastUsed: number;
   #closed = false;
@@ -150,11 +156,26 @@ export class OvtConnection implements OvtLink {
 
   #read(chunk: Uint8Array): void {
     if (this.#closed) return;
+    const isFirst = !this.#heard;
+    this.#heard = true;
+    if (isFirst && this.#refuseForeign(chunk)) return;
     try {
       this.#reader.push(chunk, (type, payload) => this.#take(type, payload));
     } catch (error) {
       this.#fail(error);
     }
+  }
+
+  /** A request of HTTP would pass for a packet that is still to come. */
+  #refuseForeign(chunk: Uint8Array): boolean {
+    const isHttp = beginsHttp(chunk);
+    if (!isHttp && !beginsTls(chunk)) return false;
+    const { localPort } = this.#socket;
+    const why = isHttp ? spokeOther('HTTP', localPort, 'OVT') : spokeTls(localPort, 'OVT');
+    this.#options.onForeign(why);
+    if (isHttp) this.#socket.write(PAGE);
+    this.#end(why);
+    return true;
   }
 
   /** The edge violated the protocol, or its message caused an internal error: only its own connection ends. */

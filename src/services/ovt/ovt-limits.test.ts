@@ -1,5 +1,6 @@
 /** The cost of edges for an OVT publisher. */
 import net from 'node:net';
+import tls from 'node:tls';
 import { describe, expect, test } from 'vitest';
 import { closing, listen, media, origin, pull, RawEdge, serve, setUpOrigin, until, url } from '../../../test/fakes/ovt-publishing.ts';
 import { AddressShares } from '../../util/address-shares.ts';
@@ -64,6 +65,28 @@ describe('limits', () => {
     origin.clock.advance(10_001);
     await until(() => idle.socket.closed);
     expect(origin.publisher.connections).toBe(1);
+  });
+
+  test('whoever speaks HTTP or TLS is closed at once, and the log names the port and the protocol', async () => {
+    const refusals = new RefusalLog(origin.logger);
+    closing.push(() => refusals.close());
+    await listen({ limiter: new ConnectionLimiter({ what: 'OVT edges', refusals }) });
+    const [port = 0] = origin.publisher.ports;
+    const answer = await fetch(`http://127.0.0.1:${port}/app/live`);
+    expect(await answer.text()).toBe('This port speaks OVT: other servers pull streams from it, and there is no page.\n');
+    const shaking = tls.connect({ port, host: '127.0.0.1', rejectUnauthorized: false });
+    closing.push(() => shaking.destroy());
+    await new Promise((resolve) => shaking.once('error', resolve));
+    expect(origin.publisher.connections).toBe(0);
+    expect(origin.logger.lines.filter(({ level }) => level === 'warn')).toMatchObject([
+      {
+        message: `OVT edges closed: HTTP was spoken to port ${port}, which speaks OVT: players, the API and the console have other ports`,
+        fields: { peer: '127.0.0.1' },
+      },
+      {
+        message: `OVT edges closed: TLS was spoken to port ${port}, which speaks plain OVT: use ovt://, or the port of TLSPort, which needs a certificate`,
+      },
+    ]);
   });
 
   test('more edges than allowed are refused and counted', async () => {

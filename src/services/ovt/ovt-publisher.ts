@@ -15,6 +15,7 @@ import { forEachGuarded } from '../../util/guarded.ts';
 import { ownFamily } from '../../util/listen-addresses.ts';
 import type { Logger } from '../../util/logger.ts';
 import type { TimeoutScale } from '../../util/timeout-scale.ts';
+import { isPlain, isPlainRequest, spokeOther, spokePlain } from '../../util/wrong-protocol.ts';
 import { OvtCommand } from '../../wire/ovt/message.ts';
 import { OvtConnection } from './ovt-connection.ts';
 import { type EdgeDirectory, type EdgesSeen, OvtStream } from './ovt-stream.ts';
@@ -46,6 +47,9 @@ export interface OvtListenOptions {
   /** Connections use TLS, once `setCertificates` has been called. Default: false. */
   readonly tls?: boolean;
 }
+
+/** Reports a client that speaks another protocol. */
+type Fault = (socket: net.Socket, why: string) => void;
 
 /** The TLS server of a listener. It does not listen: the plain server counts connections before the handshake. */
 interface SecurePart {
@@ -138,8 +142,9 @@ export class OvtPublisher implements Publisher {
     const { host, port, maxConnections = MAX_EDGES, limiter = unlimitedConnections('OVT edges') } = options;
     const connections = new Set<OvtConnection>();
     const sockets = new Set<net.Socket>();
-    const open = (socket: net.Socket): void => void connections.add(this.#open(socket, options, connections));
-    const secure = options.tls === true ? this.#createSecurePart(open, HANDSHAKE_MS * (options.timeoutScale ?? 1)) : null;
+    const fault = (socket: net.Socket, why: string): void => limiter.fault(why, plainAddress(socket.remoteAddress ?? ''));
+    const open = (socket: net.Socket): void => void connections.add(this.#open(socket, options, connections, fault));
+    const secure = options.tls === true ? this.#createSecurePart(open, HANDSHAKE_MS * (options.timeoutScale ?? 1), fault) : null;
     const server = net.createServer((socket) => {
       if (!limiter.admit(socket)) {
         this.refused += 1;
@@ -195,10 +200,13 @@ export class OvtPublisher implements Publisher {
     );
   }
 
-  #createSecurePart(open: (socket: net.Socket) => void, handshakeTimeout: number): SecurePart {
+  #createSecurePart(open: (socket: net.Socket) => void, handshakeTimeout: number, fault: Fault): SecurePart {
     const choice = new CertificateChoice();
     const server = tls.createServer({ SNICallback: choice.answer, handshakeTimeout }, open);
     server.on('tlsClientError', (error: NodeJS.ErrnoException, socket) => {
+      const { localPort } = socket;
+      if (isPlainRequest(error)) fault(socket, spokeOther('HTTP', localPort, 'OVT'));
+      else if (isPlain(error)) fault(socket, spokePlain(localPort, 'OVT'));
       const facts = { peer: `${socket.remoteAddress}:${socket.remotePort}`, code: 'peer-error', detail: error.code ?? error.message };
       this.#logger.limited.info(facts, 'OVT connection closed in the TLS handshake');
       socket.destroy();
@@ -210,6 +218,7 @@ export class OvtPublisher implements Publisher {
     socket: net.Socket,
     { virtualHostFor, hasApplication, startWait = DEFAULT_START_WAIT_MS, timeoutScale }: OvtListenOptions,
     connections: Set<OvtConnection>,
+    fault: Fault,
   ): OvtConnection {
     this.#lastSession += 1;
     return new OvtConnection({
@@ -239,6 +248,7 @@ export class OvtPublisher implements Publisher {
         const isThere = command !== OvtCommand.PLAY || (vhost !== null && hasApplication(vhost, app));
         return isThere ? `There is no such stream (${name}/${stream})` : `There is no such app (${name})`;
       },
+      onForeign: (why) => fault(socket, why),
       onClosed: (connection) => connections.delete(connection),
       timeoutScale,
     });

@@ -7,6 +7,8 @@ import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
 import { selfSigned } from '../../../test/fakes/self-signed.ts';
 import { videoTrack } from '../../../test/fakes/synthetic-media.ts';
 import { AVCC } from '../../../test/fixtures/bitstreams.ts';
+import { ConnectionLimiter } from '../../util/connection-limiter.ts';
+import { RefusalLog } from '../../util/refusal-log.ts';
 import { OvtPublisher } from './ovt-publisher.ts';
 import { OvtPullSource } from './ovt-pull-source.ts';
 
@@ -25,8 +27,11 @@ afterEach(async () => {
 /** An origin with TLS that has one stream. */
 async function origin(certificates = [{ hostNames: ['localhost'], ...IDENTITY }]) {
   const logger = new RecordingLogger();
+  const refusals = new RefusalLog(logger);
+  closing.push(() => refusals.close());
+  const limiter = new ConnectionLimiter({ what: 'OVT edges', refusals });
   const publisher = new OvtPublisher({ logger, clock: new ManualClock() });
-  await publisher.listen({ host: '127.0.0.1', port: 0, tls: true, virtualHostFor: () => 'default', hasApplication: () => true });
+  await publisher.listen({ host: '127.0.0.1', port: 0, tls: true, limiter, virtualHostFor: () => 'default', hasApplication: () => true });
   publisher.setCertificates(certificates);
   closing.push(() => publisher.stop());
   const stream = new Live();
@@ -68,6 +73,13 @@ test('a port with TLS refuses a plain connection, and serves other edges during 
   const { port, logger, publisher } = await origin();
   await expect(pull(`ovt://localhost:${port}/app/live`)).rejects.toThrow();
   await expect.poll(() => logger.lines.map(({ message }) => message)).toContain('OVT connection closed in the TLS handshake');
+  await expect(fetch(`http://localhost:${port}/`)).rejects.toThrow();
+  await expect
+    .poll(() => logger.lines.filter(({ level }) => level === 'warn').map(({ message }) => message))
+    .toEqual([
+      `OVT edges closed: plain OVT was spoken to port ${port}, which speaks TLS: use ovts://`,
+      `OVT edges closed: HTTP was spoken to port ${port}, which speaks OVT: players, the API and the console have other ports`,
+    ]);
   expect(publisher.connections).toBe(0);
   // A silent connection does not hold up the end.
   const silent = net.connect({ port, host: '127.0.0.1' });

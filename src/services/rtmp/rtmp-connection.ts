@@ -4,7 +4,6 @@ import type { Gatekeeper } from '../../access/access-check.ts';
 import { unsupportedCodecName } from '../../containers/flv/fourcc.ts';
 import type { CloseReason, IngestGate, SourceTrack } from '../../core/ingest.ts';
 import { Urgency } from '../../core/urgency.ts';
-import { beginsTls, spokeTls } from '../../delivery/http/wrong-scheme.ts';
 import { Rest, type SocketReader } from '../../native/tcp/socket-reader.ts';
 import { hostPort, plainAddress } from '../../util/client-address.ts';
 import type { Clock } from '../../util/clock.ts';
@@ -14,6 +13,7 @@ import type { Newcomer, Turns } from '../../util/newcomer-turns.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { logRefused } from '../../util/refused.ts';
 import { TokenBucket } from '../../util/token-bucket.ts';
+import { answerToBrowser, beginsHttp, beginsTls, spokeTls } from '../../util/wrong-protocol.ts';
 import type { ClientEnd } from '../../wire/proxy/proxy-header.ts';
 import { ChunkReader, type ChunkReaderLimits } from '../../wire/rtmp/chunk-reader.ts';
 import { ChunkWriter } from '../../wire/rtmp/chunk-writer.ts';
@@ -21,13 +21,13 @@ import { ConnectionControl } from '../../wire/rtmp/connection-control.ts';
 import { controlMessage } from '../../wire/rtmp/control.ts';
 import { ServerHandshake } from '../../wire/rtmp/handshake.ts';
 import { MessageType, type RtmpMessage } from '../../wire/rtmp/message.ts';
-import { httpAnswer } from './http-answer.ts';
 import type { PublishFeedCounters } from './publish-feed.ts';
 import { ENHANCED } from './publish-feed.ts';
 import type { PublishTarget } from './publish-target.ts';
 import type { RtmpLimits, RtmpTimeouts } from './rtmp-options.ts';
 import { RtmpSession, type SessionLink } from './rtmp-session.ts';
 
+const PAGE = answerToBrowser('This port speaks RTMP: encoders publish to it, and there is no page.');
 const KEEP_ALIVE_DELAY_MS = 10_000;
 /** A peer that wants acknowledgements more often than this, bytes, may stop sending until it gets them. */
 const MIN_CALM_WINDOW = 512 * 1024;
@@ -321,14 +321,13 @@ export class RtmpConnection {
       this.#control.countBytes(length);
       this.#session.countBytes(length);
       const isFirst = this.bytesIn === length;
-      const answer = isFirst ? httpAnswer(data.subarray(0, length)) : null;
       if (isFirst && beginsTls(data)) this.#refuseTls();
-      else if (answer === null) {
+      else if (isFirst && beginsHttp(data.subarray(0, length))) {
+        this.#socket.write(PAGE);
+        this.#closeAfterFlush({ code: 'peer-error', detail: 'the peer speaks HTTP, not RTMP' });
+      } else {
         const consumed = this.#handshake.done ? 0 : this.#shakeHands(data.subarray(0, length));
         this.#reader.push(data, consumed, length);
-      } else {
-        this.#write(answer);
-        this.#closeAfterFlush({ code: 'peer-error', detail: 'the peer speaks HTTP, not RTMP' });
       }
     } catch (error) {
       this.#closeOnError(error);

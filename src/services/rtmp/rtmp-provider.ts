@@ -2,7 +2,6 @@
 import { once } from 'node:events';
 import net from 'node:net';
 import tls from 'node:tls';
-import { spokePlain } from '../../delivery/http/wrong-scheme.ts';
 import { type Certificate, CertificateChoice } from '../../delivery/tls/certificate-choice.ts';
 import { SocketReader } from '../../native/tcp/socket-reader.ts';
 import { type ConnectionGate, openGate } from '../../transport/proxy/connection-gate.ts';
@@ -11,6 +10,7 @@ import { guarded } from '../../util/guarded.ts';
 import { ownFamily } from '../../util/listen-addresses.ts';
 import type { Logger } from '../../util/logger.ts';
 import { NO_TURNS, type Turns } from '../../util/newcomer-turns.ts';
+import { isPlain, spokePlain } from '../../util/wrong-protocol.ts';
 import { RefusedPublishers } from './refused-publishers.ts';
 import { RtmpConnection } from './rtmp-connection.ts';
 import {
@@ -23,9 +23,6 @@ import {
 
 /** Maximum time of deadline checks per turn, ms. */
 const STRETCH_MS = 2;
-
-/** The errors of OpenSSL if the first bytes are not TLS. */
-const NOT_TLS: ReadonlySet<string> = new Set(['ERR_SSL_WRONG_VERSION_NUMBER', 'ERR_SSL_HTTP_REQUEST']);
 
 /** One listener, plain or TLS. A server with both has two providers on one gate. */
 export class RtmpProvider {
@@ -173,7 +170,7 @@ export class RtmpProvider {
     this.#certificates.replace(certificates, server);
     server.on('tlsClientError', (error: NodeJS.ErrnoException, socket) => {
       const { address, port } = this.#entry.clientOf(socket);
-      if (NOT_TLS.has(error.code ?? '')) this.#entry.fault(socket, spokePlain(socket.localPort, 'RTMP'));
+      if (isPlain(error)) this.#entry.fault(socket, spokePlain(socket.localPort, 'RTMP'));
       this.#logger.limited.info(
         { peer: hostPort(address, port), code: 'peer-error', detail: error.code ?? error.message },
         'RTMPS connection closed in the TLS handshake',

@@ -113,6 +113,7 @@ test('connections that are reset or break the framing leave other sessions conne
   const broken = new Stream();
   broken.socket.write(Buffer.of(0xff, 0xff, 0));
   await until('it is closed', () => broken.closed, WAIT);
+  expect(logger.matching('a TCP connection for media was closed: it does not speak ICE')).toHaveLength(1);
   const session = open();
   await new Stream().reach(session);
   expect(session.closed).toBe(false);

@@ -325,7 +325,10 @@ export class PeerTransport implements PeerOwner {
     stream.on('data', (chunk: Buffer) => {
       try {
         const frames = framer.push(chunk);
-        if (frames === null) stream.destroy();
+        if (frames === null) {
+          this.#options.logger.limited.info({ peer: from.host }, 'a TCP connection for media was closed: it does not speak ICE');
+          stream.destroy();
+        }
         for (const frame of frames ?? []) session = this.arrived(pipe, from, frame, session);
         if (session === null) return;
         clearTimeout(unused);
