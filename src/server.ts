@@ -65,6 +65,7 @@ import type { LeveledLines, LogLevel } from './util/gated-lines.ts';
 import { gitRevision } from './util/git-revision.ts';
 import type { LogLines } from './util/logger.ts';
 import type { MetricSource } from './util/metrics.ts';
+import { outsideAddresses } from './util/own-addresses.ts';
 import { packageVersion } from './util/package-version.ts';
 import type { TimeoutScale } from './util/timeout-scale.ts';
 
@@ -356,8 +357,9 @@ async function startAll(
     running.push({ stop: async () => watch.close() });
   }
   const accessToken = options.showToken === true ? apiAccess.token : null;
+  const facts = { version, accessToken, tokenFile: apiAccess.file, hosts: outsideAddresses(config.ip), ports: outsidePorts(loaded) };
   return {
-    banner: bannerOf(config, { version, accessToken, tokenFile: apiAccess.file, ports: outsidePorts(loaded) }),
+    banner: bannerOf(config, facts),
     reload,
     presence: () => presenceIn(orchestrator, delivery.readFeeds),
     gracePeriodMs: config.drain.gracePeriod,

@@ -7,9 +7,9 @@ const FILE = new URL('../../conf/Server.xml', import.meta.url);
 const SHIPPED = readFileSync(FILE, 'utf8');
 
 /** The banner of the shipped configuration, changed. */
-function bannerWith(change: (xml: string) => string = (xml) => xml, accessToken: string | null = 'secret'): string {
+function bannerWith(change: (xml: string) => string = (xml) => xml, accessToken: string | null = 'secret', hosts: string[] = []): string {
   const { config } = parseServerConfig(change(SHIPPED), FILE.pathname, { macros: { env: {}, home: '/home', currentPath: '/' } });
-  return bannerOf(config, { version: '1.2.3', accessToken, tokenFile: 'state/access-token', ports: 'TCP 1935; UDP 9999' });
+  return bannerOf(config, { version: '1.2.3', accessToken, tokenFile: 'state/access-token', hosts, ports: 'TCP 1935; UDP 9999' });
 }
 
 test('lists the URLs and ports that the shipped configuration opens', () => {
@@ -64,4 +64,19 @@ test('names the file of the token when the token is not to be shown', () => {
   const banner = bannerWith(undefined, null);
   expect(banner).toContain('token: in state/access-token\n');
   expect(banner).not.toContain('secret');
+});
+
+test('other machines are told own addresses, a few, and the way to a console that only this machine reaches', () => {
+  const told = bannerWith(undefined, null, ['192.0.2.7', '2001:db8::7', '10.0.0.7', '10.0.1.7']).split('\n');
+  expect(told).toContain('  Hosts    192.0.2.7, [2001:db8::7], 10.0.0.7   (for other machines, in place of localhost)');
+  const tunnel = 'from another machine after ssh -L 8081:127.0.0.1:8081 192.0.2.7';
+  expect(told).toContain(`  Console  http://127.0.0.1:8081/console/   (log in with the token; ${tunnel})`);
+  const open = bannerWith((xml) => xml.replace('<IP>127.0.0.1</IP>', '<IP>*</IP>'), null, ['192.0.2.7']).split('\n');
+  expect(open).toContain('  Console  http://localhost:8081/console/   (log in with the token)');
+});
+
+test('a server on a single address has nothing to be told in place of localhost', () => {
+  const banner = bannerWith((xml) => xml.replace('<IP>*</IP>', '<IP>192.0.2.7</IP>'), null, []);
+  expect(banner).toContain('Watch    http://192.0.2.7:3333/app/<stream>');
+  expect(banner).not.toContain('Hosts');
 });

@@ -1,8 +1,10 @@
-import { bracketed } from '../util/client-address.ts';
+import { bracketed, isLoopback } from '../util/client-address.ts';
 import type { ServerConfig } from './index.ts';
 import { portsOf } from './server-config.ts';
 
 const INDENT = '  ';
+/** Of the machine's own addresses. */
+const MAX_HOSTS = 3;
 
 /** Facts shown beside the configuration. */
 export interface BannerFacts {
@@ -11,6 +13,8 @@ export interface BannerFacts {
   readonly accessToken: string | null;
   /** Null: the configuration has it. */
   readonly tokenFile: string | null;
+  /** Addresses by which other machines may reach the server where it listens on all. */
+  readonly hosts: readonly string[];
   /** Ports reachable from other machines. */
   readonly ports: string;
 }
@@ -54,7 +58,10 @@ export function bannerOf(config: ServerConfig, facts: BannerFacts): string {
   const address = api?.ip[0] ?? host;
   const control = webUrl(['http', 'https'], address === '*' || address === '::' ? 'localhost' : address, api, '/v1');
   if (control !== null) {
-    lines.push(row('Console', control.replace(/v1$/, 'console/'), 'log in with the token'));
+    const isHidden = isLoopback(address) && facts.hosts[0] !== undefined;
+    const port = api?.port ?? api?.tlsPort;
+    const tunnel = isHidden ? `; from another machine after ssh -L ${port}:${bracketed(address)}:${port} ${facts.hosts[0]}` : '';
+    lines.push(row('Console', control.replace(/v1$/, 'console/'), `log in with the token${tunnel}`));
     lines.push(row('API', control, 'Authorization: Bearer <token>, or Basic'));
     if (facts.tokenFile === null) lines.push(row('', 'token: as configured', ''));
     else if (facts.accessToken === null) lines.push(row('', `token: in ${facts.tokenFile}`, ''));
@@ -62,6 +69,9 @@ export function bannerOf(config: ServerConfig, facts: BannerFacts): string {
   } else {
     lines.push(row('API', 'off', 'Bind/Managers/API names no port'));
   }
+  const hosts = facts.hosts.slice(0, MAX_HOSTS).map(bracketed);
+  if (hosts.length > 0 && lines.some((line) => line.includes('//localhost')))
+    lines.push(row('Hosts', hosts.join(', '), 'for other machines, in place of localhost'));
   if (facts.ports !== '') lines.push(row('Ports', facts.ports, 'for a firewall'));
   return `${lines.join('\n')}\n\n`;
 }
