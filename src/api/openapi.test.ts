@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { openApiDocument } from './openapi.ts';
 import { REQUEST_EXAMPLES } from './openapi-examples.ts';
+import { OPERATION_NAMES } from './operation-names.ts';
 import { routes } from './routes.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: the document is JSON of any form; what it must hold is asserted
@@ -31,7 +32,6 @@ describe('the OpenAPI document', () => {
   test('has every route once, with its parameters', () => {
     const named = operations.map(({ method, path }) => `${method.toUpperCase()} ${path}`);
     expect(named.sort()).toEqual(routes.map(({ method, path }) => `${method} ${path}`).sort());
-    expect(new Set(operations.map(({ operation }) => operation.operationId)).size).toBe(operations.length);
     for (const { path, operation } of operations) {
       const inPath = (operation.parameters ?? []).filter((parameter) => parameter.in === 'path');
       expect(inPath.map(({ name }) => `{${name}}`)).toEqual(path.match(/\{\w+\}/g) ?? []);
@@ -50,6 +50,22 @@ describe('the OpenAPI document', () => {
       'get /v2/vhosts/{vhost}/apps/{app}/streams',
       'get /v2/vhosts/{vhost}/apps/{app}/streams/{stream}/sessions',
     ]);
+  });
+
+  test('names each operation once, by a verb of its method and a noun', () => {
+    expect(Object.keys(OPERATION_NAMES).sort()).toEqual(routes.map(({ method, path }) => `${method} ${path}`).sort());
+    const names = operations.map(({ operation }) => operation.operationId);
+    expect(new Set(names).size).toBe(names.length);
+    const verbs: Readonly<Record<string, RegExp>> = {
+      get: /^(?:get|list|follow|check)[A-Z][A-Za-z0-9]+$/,
+      post: /^(?:create|start|stop|send|find|reload|drain|resume|conclude)[A-Z][A-Za-z]+$/,
+      patch: /^(?:update|replace|set)[A-Z][A-Za-z]+$/,
+      delete: /^delete[A-Z][A-Za-z]+$/,
+    };
+    expect(operations.filter(({ method, operation }) => verbs[method]?.test(operation.operationId) !== true)).toEqual([]);
+    // A list is what a collection gives, one of its items is got.
+    const items = operations.filter(({ method, path }) => method === 'get' && /^\/v1\/vhosts.*\/\{\w+\}$/.test(path));
+    expect(items.map(({ operation }) => operation.operationId).filter((name) => !name.startsWith('get'))).toEqual([]);
   });
 
   test('refers to existing schemas and responses only, and has no unused ones', () => {

@@ -6,6 +6,7 @@ import { INEFFECTIVE_HEADER, REASON_HEADER, reasonPhrase } from './envelope.ts';
 import { HealthSchema } from './health.ts';
 import { REQUEST_EXAMPLES } from './openapi-examples.ts';
 import { TAGS } from './openapi-tags.ts';
+import { OPERATION_NAMES } from './operation-names.ts';
 import type { Route } from './route.ts';
 import * as answers from './schemas.ts';
 import { LiveEventSchema } from './v1/live-events.ts';
@@ -84,7 +85,7 @@ function operation(route: Route, used: Map<TSchema, string>): object {
     ...Object.entries(route.query ?? {}).map(([name, description]) => ({ name, in: 'query', required: false, description, schema })),
   ];
   return {
-    operationId: operationId(route),
+    operationId: nameOf(route),
     summary: route.summary,
     tags: [TAGS.find(({ path }) => path.test(route.path))?.name],
     ...(route.open === true && { security: [] }),
@@ -162,8 +163,8 @@ function content(schema: unknown, types: string | readonly string[] = JSON_TYPE)
   return Object.fromEntries([types].flat().map((type) => [type, { schema }]));
 }
 
-/** `GET /v1/vhosts/{vhost}/apps` → `getV1VhostsByVhostApps`. */
-function operationId({ method, path }: Route): string {
-  const words = path.replace(/\{(\w+)\}/g, 'by-$1').split(/[^A-Za-z0-9]+/);
-  return method.toLowerCase() + words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('');
+function nameOf({ method, path }: Route): string {
+  const name = OPERATION_NAMES[`${method} ${path}`];
+  if (name === undefined) throw new Error(`${method} ${path} has no name in operation-names.ts`);
+  return name;
 }

@@ -9,7 +9,7 @@ export interface paths {
             cookie?: never;
         };
         /** Version of the server */
-        get: operations["getV1Version"];
+        get: operations["getVersion"];
         put?: never;
         post?: never;
         delete?: never;
@@ -26,7 +26,7 @@ export interface paths {
             cookie?: never;
         };
         /** Media ports, and the virtual hosts that cannot be changed */
-        get: operations["getV1Server"];
+        get: operations["getServer"];
         put?: never;
         post?: never;
         delete?: never;
@@ -45,7 +45,7 @@ export interface paths {
         get?: never;
         put?: never;
         /** Refuse new sessions and publishers; existing ones continue */
-        post: operations["postV1ServerDrain"];
+        post: operations["drainServer"];
         delete?: never;
         options?: never;
         head?: never;
@@ -62,7 +62,7 @@ export interface paths {
         get?: never;
         put?: never;
         /** Accept sessions and publishers again */
-        post: operations["postV1ServerResume"];
+        post: operations["resumeServer"];
         delete?: never;
         options?: never;
         head?: never;
@@ -77,10 +77,10 @@ export interface paths {
             cookie?: never;
         };
         /** Names of all virtual hosts */
-        get: operations["getV1Vhosts"];
+        get: operations["listVirtualHosts"];
         put?: never;
         /** Create virtual hosts */
-        post: operations["postV1Vhosts"];
+        post: operations["createVirtualHosts"];
         delete?: never;
         options?: never;
         head?: never;
@@ -95,11 +95,11 @@ export interface paths {
             cookie?: never;
         };
         /** A virtual host */
-        get: operations["getV1VhostsByVhost"];
+        get: operations["getVirtualHost"];
         put?: never;
         post?: never;
         /** Delete a virtual host and everything in it */
-        delete: operations["deleteV1VhostsByVhost"];
+        delete: operations["deleteVirtualHost"];
         options?: never;
         head?: never;
         patch?: never;
@@ -115,7 +115,7 @@ export interface paths {
         get?: never;
         put?: never;
         /** Reload the certificates of all virtual hosts */
-        post: operations["postV1VhostsReloadAllCertificates"];
+        post: operations["reloadAllCertificates"];
         delete?: never;
         options?: never;
         head?: never;
@@ -132,7 +132,7 @@ export interface paths {
         get?: never;
         put?: never;
         /** Reload the certificate of a virtual host */
-        post: operations["postV1VhostsByVhostReloadCertificate"];
+        post: operations["reloadVirtualHostCertificate"];
         delete?: never;
         options?: never;
         head?: never;
@@ -149,7 +149,7 @@ export interface paths {
         get?: never;
         put?: never;
         /** Reload the certificate of the API server */
-        post: operations["postV1ManagersApiReloadCertificate"];
+        post: operations["reloadApiCertificate"];
         delete?: never;
         options?: never;
         head?: never;
@@ -164,10 +164,10 @@ export interface paths {
             cookie?: never;
         };
         /** Names of all applications */
-        get: operations["getV1VhostsByVhostApps"];
+        get: operations["listApplications"];
         put?: never;
         /** Create applications */
-        post: operations["postV1VhostsByVhostApps"];
+        post: operations["createApplications"];
         delete?: never;
         options?: never;
         head?: never;
@@ -182,15 +182,15 @@ export interface paths {
             cookie?: never;
         };
         /** An application */
-        get: operations["getV1VhostsByVhostAppsByApp"];
+        get: operations["getApplication"];
         put?: never;
         post?: never;
         /** Delete an application */
-        delete: operations["deleteV1VhostsByVhostAppsByApp"];
+        delete: operations["deleteApplication"];
         options?: never;
         head?: never;
         /** Change an application; it restarts and all its sessions are closed */
-        patch: operations["patchV1VhostsByVhostAppsByApp"];
+        patch: operations["updateApplication"];
         trace?: never;
     };
     "/v1/vhosts/{vhost}/apps/{app}/outputProfiles": {
@@ -201,10 +201,10 @@ export interface paths {
             cookie?: never;
         };
         /** Names of all output profiles */
-        get: operations["getV1VhostsByVhostAppsByAppOutputProfiles"];
+        get: operations["listOutputProfiles"];
         put?: never;
         /** Create output profiles; the application restarts */
-        post: operations["postV1VhostsByVhostAppsByAppOutputProfiles"];
+        post: operations["createOutputProfiles"];
         delete?: never;
         options?: never;
         head?: never;
@@ -219,15 +219,15 @@ export interface paths {
             cookie?: never;
         };
         /** An output profile */
-        get: operations["getV1VhostsByVhostAppsByAppOutputProfilesByProfile"];
+        get: operations["getOutputProfile"];
         put?: never;
         post?: never;
         /** Delete an output profile; the application restarts */
-        delete: operations["deleteV1VhostsByVhostAppsByAppOutputProfilesByProfile"];
+        delete: operations["deleteOutputProfile"];
         options?: never;
         head?: never;
         /** Replace an output profile, except for its name; the application restarts */
-        patch: operations["patchV1VhostsByVhostAppsByAppOutputProfilesByProfile"];
+        patch: operations["replaceOutputProfile"];
         trace?: never;
     };
     "/v1/vhosts/{vhost}/apps/{app}/publishKeys": {
@@ -238,10 +238,10 @@ export interface paths {
             cookie?: never;
         };
         /** All publish keys, without their secrets */
-        get: operations["getV1VhostsByVhostAppsByAppPublishKeys"];
+        get: operations["listPublishKeys"];
         put?: never;
         /** Add a publish key; only this answer shows it */
-        post: operations["postV1VhostsByVhostAppsByAppPublishKeys"];
+        post: operations["createPublishKey"];
         delete?: never;
         options?: never;
         head?: never;
@@ -259,7 +259,7 @@ export interface paths {
         put?: never;
         post?: never;
         /** Remove a publish key; its users are disconnected */
-        delete: operations["deleteV1VhostsByVhostAppsByAppPublishKeysByKey"];
+        delete: operations["deletePublishKey"];
         options?: never;
         head?: never;
         patch?: never;
@@ -273,10 +273,10 @@ export interface paths {
             cookie?: never;
         };
         /** All play tokens, without their secrets */
-        get: operations["getV1VhostsByVhostAppsByAppPlayTokens"];
+        get: operations["listPlayTokens"];
         put?: never;
         /** Add a play token; only this answer shows it */
-        post: operations["postV1VhostsByVhostAppsByAppPlayTokens"];
+        post: operations["createPlayToken"];
         delete?: never;
         options?: never;
         head?: never;
@@ -294,7 +294,7 @@ export interface paths {
         put?: never;
         post?: never;
         /** Remove a play token; its users are disconnected */
-        delete: operations["deleteV1VhostsByVhostAppsByAppPlayTokensByKey"];
+        delete: operations["deletePlayToken"];
         options?: never;
         head?: never;
         patch?: never;
@@ -308,10 +308,10 @@ export interface paths {
             cookie?: never;
         };
         /** Names of all inbound streams */
-        get: operations["getV1VhostsByVhostAppsByAppStreams"];
+        get: operations["listStreams"];
         put?: never;
         /** Pull a stream */
-        post: operations["postV1VhostsByVhostAppsByAppStreams"];
+        post: operations["createStream"];
         delete?: never;
         options?: never;
         head?: never;
@@ -326,11 +326,11 @@ export interface paths {
             cookie?: never;
         };
         /** Information about a stream */
-        get: operations["getV1VhostsByVhostAppsByAppStreamsByStream"];
+        get: operations["getStream"];
         put?: never;
         post?: never;
         /** Terminate a stream */
-        delete: operations["deleteV1VhostsByVhostAppsByAppStreamsByStream"];
+        delete: operations["deleteStream"];
         options?: never;
         head?: never;
         patch?: never;
@@ -346,7 +346,7 @@ export interface paths {
         get?: never;
         put?: never;
         /** Record a stream, now or as soon as it starts */
-        post: operations["postV1VhostsByVhostAppsByAppStartRecord"];
+        post: operations["startRecord"];
         delete?: never;
         options?: never;
         head?: never;
@@ -363,7 +363,7 @@ export interface paths {
         get?: never;
         put?: never;
         /** End a recording task */
-        post: operations["postV1VhostsByVhostAppsByAppStopRecord"];
+        post: operations["stopRecord"];
         delete?: never;
         options?: never;
         head?: never;
@@ -378,10 +378,10 @@ export interface paths {
             cookie?: never;
         };
         /** All recording tasks */
-        get: operations["getV1VhostsByVhostAppsByAppRecords"];
+        get: operations["listRecords"];
         put?: never;
         /** Recording tasks, all or the one of an id */
-        post: operations["postV1VhostsByVhostAppsByAppRecords"];
+        post: operations["findRecords"];
         delete?: never;
         options?: never;
         head?: never;
@@ -396,7 +396,7 @@ export interface paths {
             cookie?: never;
         };
         /** Names of the WebRTC sessions of a stream, or of others (`protocol`) */
-        get: operations["getV1VhostsByVhostAppsByAppStreamsByStreamSessions"];
+        get: operations["listSessions"];
         put?: never;
         post?: never;
         delete?: never;
@@ -416,7 +416,7 @@ export interface paths {
         put?: never;
         post?: never;
         /** Terminate a viewer session */
-        delete: operations["deleteV1VhostsByVhostAppsByAppStreamsByStreamSessionsBySession"];
+        delete: operations["deleteSession"];
         options?: never;
         head?: never;
         patch?: never;
@@ -430,7 +430,7 @@ export interface paths {
             cookie?: never;
         };
         /** Statistics of a viewer session */
-        get: operations["getV1StatsCurrentVhostsByVhostAppsByAppStreamsByStreamSessionsBySession"];
+        get: operations["getSessionStatistics"];
         put?: never;
         post?: never;
         delete?: never;
@@ -449,7 +449,7 @@ export interface paths {
         get?: never;
         put?: never;
         /** Store the LL-HLS output of a stream as files */
-        post: operations["postV1VhostsByVhostAppsByAppStreamsByStreamStartHlsDump"];
+        post: operations["startHlsDump"];
         delete?: never;
         options?: never;
         head?: never;
@@ -466,7 +466,7 @@ export interface paths {
         get?: never;
         put?: never;
         /** End a dump, or all of an output stream */
-        post: operations["postV1VhostsByVhostAppsByAppStreamsByStreamStopHlsDump"];
+        post: operations["stopHlsDump"];
         delete?: never;
         options?: never;
         head?: never;
@@ -483,7 +483,7 @@ export interface paths {
         get?: never;
         put?: never;
         /** Dumps of an output stream, all or the one of an id */
-        post: operations["postV1VhostsByVhostAppsByAppStreamsByStreamHlsDumps"];
+        post: operations["findHlsDumps"];
         delete?: never;
         options?: never;
         head?: never;
@@ -500,7 +500,7 @@ export interface paths {
         get?: never;
         put?: never;
         /** Put an event onto a stream: an ID3 tag, a cue or a splice */
-        post: operations["postV1VhostsByVhostAppsByAppStreamsByStreamSendEvent"];
+        post: operations["sendEvent"];
         delete?: never;
         options?: never;
         head?: never;
@@ -517,7 +517,7 @@ export interface paths {
         get?: never;
         put?: never;
         /** Put several events onto a stream */
-        post: operations["postV1VhostsByVhostAppsByAppStreamsByStreamSendEvents"];
+        post: operations["sendEvents"];
         delete?: never;
         options?: never;
         head?: never;
@@ -534,7 +534,7 @@ export interface paths {
         get?: never;
         put?: never;
         /** End the live playlists of LL-HLS and HLS: nothing is appended afterwards */
-        post: operations["postV1VhostsByVhostAppsByAppStreamsByStreamConcludeHlsLive"];
+        post: operations["concludeHlsLive"];
         delete?: never;
         options?: never;
         head?: never;
@@ -551,7 +551,7 @@ export interface paths {
         get?: never;
         put?: never;
         /** Show subtitles on a stream */
-        post: operations["postV1VhostsByVhostAppsByAppStreamsByStreamSendSubtitles"];
+        post: operations["sendSubtitles"];
         delete?: never;
         options?: never;
         head?: never;
@@ -568,7 +568,7 @@ export interface paths {
         get?: never;
         put?: never;
         /** Push a stream to another server, now or as soon as it starts */
-        post: operations["postV1VhostsByVhostAppsByAppStartPush"];
+        post: operations["startPush"];
         delete?: never;
         options?: never;
         head?: never;
@@ -585,7 +585,7 @@ export interface paths {
         get?: never;
         put?: never;
         /** End a push task */
-        post: operations["postV1VhostsByVhostAppsByAppStopPush"];
+        post: operations["stopPush"];
         delete?: never;
         options?: never;
         head?: never;
@@ -600,10 +600,10 @@ export interface paths {
             cookie?: never;
         };
         /** All push tasks */
-        get: operations["getV1VhostsByVhostAppsByAppPushes"];
+        get: operations["listPushes"];
         put?: never;
         /** Push tasks, all or the one of an id */
-        post: operations["postV1VhostsByVhostAppsByAppPushes"];
+        post: operations["findPushes"];
         delete?: never;
         options?: never;
         head?: never;
@@ -618,10 +618,10 @@ export interface paths {
             cookie?: never;
         };
         /** Names of all scheduled channels */
-        get: operations["getV1VhostsByVhostAppsByAppScheduledChannels"];
+        get: operations["listScheduledChannels"];
         put?: never;
         /** Make a scheduled channel */
-        post: operations["postV1VhostsByVhostAppsByAppScheduledChannels"];
+        post: operations["createScheduledChannel"];
         delete?: never;
         options?: never;
         head?: never;
@@ -636,15 +636,15 @@ export interface paths {
             cookie?: never;
         };
         /** A scheduled channel, with what is on air */
-        get: operations["getV1VhostsByVhostAppsByAppScheduledChannelsByChannel"];
+        get: operations["getScheduledChannel"];
         put?: never;
         post?: never;
         /** End a scheduled channel and remove its file */
-        delete: operations["deleteV1VhostsByVhostAppsByAppScheduledChannelsByChannel"];
+        delete: operations["deleteScheduledChannel"];
         options?: never;
         head?: never;
         /** Change the programs of a scheduled channel; an unchanged item on air continues */
-        patch: operations["patchV1VhostsByVhostAppsByAppScheduledChannelsByChannel"];
+        patch: operations["updateScheduledChannel"];
         trace?: never;
     };
     "/v1/vhosts/{vhost}/apps/{app}/multiplexChannels": {
@@ -655,10 +655,10 @@ export interface paths {
             cookie?: never;
         };
         /** Names of all multiplex channels */
-        get: operations["getV1VhostsByVhostAppsByAppMultiplexChannels"];
+        get: operations["listMultiplexChannels"];
         put?: never;
         /** Make a stream of tracks of other streams */
-        post: operations["postV1VhostsByVhostAppsByAppMultiplexChannels"];
+        post: operations["createMultiplexChannel"];
         delete?: never;
         options?: never;
         head?: never;
@@ -673,11 +673,11 @@ export interface paths {
             cookie?: never;
         };
         /** Information about a multiplex channel */
-        get: operations["getV1VhostsByVhostAppsByAppMultiplexChannelsByChannel"];
+        get: operations["getMultiplexChannel"];
         put?: never;
         post?: never;
         /** Delete a multiplex channel */
-        delete: operations["deleteV1VhostsByVhostAppsByAppMultiplexChannelsByChannel"];
+        delete: operations["deleteMultiplexChannel"];
         options?: never;
         head?: never;
         patch?: never;
@@ -691,7 +691,7 @@ export interface paths {
             cookie?: never;
         };
         /** Statistics of the server */
-        get: operations["getV1StatsCurrent"];
+        get: operations["getServerStatistics"];
         put?: never;
         post?: never;
         delete?: never;
@@ -708,7 +708,7 @@ export interface paths {
             cookie?: never;
         };
         /** Statistics of a virtual host */
-        get: operations["getV1StatsCurrentVhostsByVhost"];
+        get: operations["getVirtualHostStatistics"];
         put?: never;
         post?: never;
         delete?: never;
@@ -725,7 +725,7 @@ export interface paths {
             cookie?: never;
         };
         /** Statistics of an application */
-        get: operations["getV1StatsCurrentVhostsByVhostAppsByApp"];
+        get: operations["getApplicationStatistics"];
         put?: never;
         post?: never;
         delete?: never;
@@ -742,7 +742,7 @@ export interface paths {
             cookie?: never;
         };
         /** Statistics of a stream */
-        get: operations["getV1StatsCurrentVhostsByVhostAppsByAppStreamsByStream"];
+        get: operations["getStreamStatistics"];
         put?: never;
         post?: never;
         delete?: never;
@@ -759,7 +759,7 @@ export interface paths {
             cookie?: never;
         };
         /** Paths of the internals */
-        get: operations["getV1StatsCurrentInternals"];
+        get: operations["listInternals"];
         put?: never;
         post?: never;
         delete?: never;
@@ -776,7 +776,7 @@ export interface paths {
             cookie?: never;
         };
         /** State of all internal queues */
-        get: operations["getV1StatsCurrentInternalsQueues"];
+        get: operations["getQueues"];
         put?: never;
         post?: never;
         delete?: never;
@@ -793,7 +793,7 @@ export interface paths {
             cookie?: never;
         };
         /** Statistics of a virtual host */
-        get: operations["getV2StatsCurrentVhostsByVhost"];
+        get: operations["getVirtualHostStatisticsV2"];
         put?: never;
         post?: never;
         delete?: never;
@@ -810,7 +810,7 @@ export interface paths {
             cookie?: never;
         };
         /** Statistics of an application */
-        get: operations["getV2StatsCurrentVhostsByVhostAppsByApp"];
+        get: operations["getApplicationStatisticsV2"];
         put?: never;
         post?: never;
         delete?: never;
@@ -827,7 +827,7 @@ export interface paths {
             cookie?: never;
         };
         /** Statistics of a stream */
-        get: operations["getV2StatsCurrentVhostsByVhostAppsByAppStreamsByStream"];
+        get: operations["getStreamStatisticsV2"];
         put?: never;
         post?: never;
         delete?: never;
@@ -844,7 +844,7 @@ export interface paths {
             cookie?: never;
         };
         /** State of all internal queues */
-        get: operations["getV2InternalsQueues"];
+        get: operations["getQueuesV2"];
         put?: never;
         post?: never;
         delete?: never;
@@ -861,7 +861,7 @@ export interface paths {
             cookie?: never;
         };
         /** Codec modules of this machine and the codecs at work */
-        get: operations["getV2InternalsCodecs"];
+        get: operations["getCodecs"];
         put?: never;
         post?: never;
         delete?: never;
@@ -878,7 +878,7 @@ export interface paths {
             cookie?: never;
         };
         /** Throughput, connections, CPU, event loop and memory of the last hour */
-        get: operations["getV2InternalsHistory"];
+        get: operations["getServerHistory"];
         put?: never;
         post?: never;
         delete?: never;
@@ -895,14 +895,14 @@ export interface paths {
             cookie?: never;
         };
         /** Level of the log */
-        get: operations["getV2InternalsLog"];
+        get: operations["getLogLevel"];
         put?: never;
         post?: never;
         delete?: never;
         options?: never;
         head?: never;
         /** Change the level of the log until the next start */
-        patch: operations["patchV2InternalsLog"];
+        patch: operations["setLogLevel"];
         trace?: never;
     };
     "/v2/internals/srt": {
@@ -913,7 +913,7 @@ export interface paths {
             cookie?: never;
         };
         /** Whether the SRT ports answer a handshake, tried from the server itself */
-        get: operations["getV2InternalsSrt"];
+        get: operations["checkSrtPorts"];
         put?: never;
         post?: never;
         delete?: never;
@@ -930,7 +930,7 @@ export interface paths {
             cookie?: never;
         };
         /** Information and statistics of several streams at once */
-        get: operations["getV2VhostsByVhostAppsByAppStreams"];
+        get: operations["listStreamFigures"];
         put?: never;
         post?: never;
         delete?: never;
@@ -947,7 +947,7 @@ export interface paths {
             cookie?: never;
         };
         /** Throughput, frame rate, keyframe interval and viewers of a stream in the last half hour */
-        get: operations["getV2VhostsByVhostAppsByAppStreamsByStreamHistory"];
+        get: operations["getStreamHistory"];
         put?: never;
         post?: never;
         delete?: never;
@@ -964,7 +964,7 @@ export interface paths {
             cookie?: never;
         };
         /** Viewers of a stream with their addresses and statistics, a page of them */
-        get: operations["getV2VhostsByVhostAppsByAppStreamsByStreamSessions"];
+        get: operations["listViewers"];
         put?: never;
         post?: never;
         delete?: never;
@@ -981,7 +981,7 @@ export interface paths {
             cookie?: never;
         };
         /** Events of the server as they happen: server-sent events, without an envelope */
-        get: operations["getV1Events"];
+        get: operations["followEvents"];
         put?: never;
         post?: never;
         delete?: never;
@@ -998,7 +998,7 @@ export interface paths {
             cookie?: never;
         };
         /** Lines of the log as they are written: server-sent events, without an envelope, for tokens that may write */
-        get: operations["getV2Logs"];
+        get: operations["followLog"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1015,7 +1015,7 @@ export interface paths {
             cookie?: never;
         };
         /** Recorded files, with URLs to watch them */
-        get: operations["getV2VhostsByVhostAppsByAppRecordings"];
+        get: operations["listRecordings"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1049,7 +1049,7 @@ export interface paths {
             cookie?: never;
         };
         /** The recorded files of a stream in a time span, in sequence, as HLS */
-        get: operations["getV2VhostsByVhostAppsByAppRecordingsPlaylistM3u8"];
+        get: operations["getRecordingsPlaylist"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1066,7 +1066,7 @@ export interface paths {
             cookie?: never;
         };
         /** A recorded file: `file.mp4` or `file.ts` with ranges, `playlist.m3u8` as HLS of byte ranges, `init.mp4` their init segment */
-        get: operations["getV2VhostsByVhostAppsByAppRecordingsByRecordingByFile"];
+        get: operations["getRecordedFile"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1100,7 +1100,7 @@ export interface paths {
             cookie?: never;
         };
         /** This API as an OpenAPI 3.1 document, without an envelope */
-        get: operations["getOpenapiJson"];
+        get: operations["getOpenApiDocument"];
         put?: never;
         post?: never;
         delete?: never;
@@ -5741,7 +5741,7 @@ export interface components {
 export type $defs = Record<string, never>;
 /** Every operation, by its identifier. */
 export interface operations {
-    getV1Version: {
+    getVersion: {
         parameters: {
             query?: never;
             header?: never;
@@ -5786,7 +5786,7 @@ export interface operations {
             };
         };
     };
-    getV1Server: {
+    getServer: {
         parameters: {
             query?: never;
             header?: never;
@@ -5881,7 +5881,7 @@ export interface operations {
             };
         };
     };
-    postV1ServerDrain: {
+    drainServer: {
         parameters: {
             query?: never;
             header?: never;
@@ -5926,7 +5926,7 @@ export interface operations {
             };
         };
     };
-    postV1ServerResume: {
+    resumeServer: {
         parameters: {
             query?: never;
             header?: never;
@@ -5971,7 +5971,7 @@ export interface operations {
             };
         };
     };
-    getV1Vhosts: {
+    listVirtualHosts: {
         parameters: {
             query?: never;
             header?: never;
@@ -6009,7 +6009,7 @@ export interface operations {
             };
         };
     };
-    postV1Vhosts: {
+    createVirtualHosts: {
         parameters: {
             query?: never;
             header?: never;
@@ -6082,7 +6082,7 @@ export interface operations {
             };
         };
     };
-    getV1VhostsByVhost: {
+    getVirtualHost: {
         parameters: {
             query?: never;
             header?: never;
@@ -6124,7 +6124,7 @@ export interface operations {
             };
         };
     };
-    deleteV1VhostsByVhost: {
+    deleteVirtualHost: {
         parameters: {
             query?: never;
             header?: never;
@@ -6163,7 +6163,7 @@ export interface operations {
             };
         };
     };
-    postV1VhostsReloadAllCertificates: {
+    reloadAllCertificates: {
         parameters: {
             query?: never;
             header?: never;
@@ -6200,7 +6200,7 @@ export interface operations {
             };
         };
     };
-    postV1VhostsByVhostReloadCertificate: {
+    reloadVirtualHostCertificate: {
         parameters: {
             query?: never;
             header?: never;
@@ -6239,7 +6239,7 @@ export interface operations {
             };
         };
     };
-    postV1ManagersApiReloadCertificate: {
+    reloadApiCertificate: {
         parameters: {
             query?: never;
             header?: never;
@@ -6276,7 +6276,7 @@ export interface operations {
             };
         };
     };
-    getV1VhostsByVhostApps: {
+    listApplications: {
         parameters: {
             query?: never;
             header?: never;
@@ -6316,7 +6316,7 @@ export interface operations {
             };
         };
     };
-    postV1VhostsByVhostApps: {
+    createApplications: {
         parameters: {
             query?: never;
             header?: never;
@@ -6422,7 +6422,7 @@ export interface operations {
             };
         };
     };
-    getV1VhostsByVhostAppsByApp: {
+    getApplication: {
         parameters: {
             query?: never;
             header?: never;
@@ -6465,7 +6465,7 @@ export interface operations {
             };
         };
     };
-    deleteV1VhostsByVhostAppsByApp: {
+    deleteApplication: {
         parameters: {
             query?: never;
             header?: never;
@@ -6505,7 +6505,7 @@ export interface operations {
             };
         };
     };
-    patchV1VhostsByVhostAppsByApp: {
+    updateApplication: {
         parameters: {
             query?: never;
             header?: never;
@@ -8186,7 +8186,7 @@ export interface operations {
             };
         };
     };
-    getV1VhostsByVhostAppsByAppOutputProfiles: {
+    listOutputProfiles: {
         parameters: {
             query?: never;
             header?: never;
@@ -8227,7 +8227,7 @@ export interface operations {
             };
         };
     };
-    postV1VhostsByVhostAppsByAppOutputProfiles: {
+    createOutputProfiles: {
         parameters: {
             query?: never;
             header?: never;
@@ -8340,7 +8340,7 @@ export interface operations {
             };
         };
     };
-    getV1VhostsByVhostAppsByAppOutputProfilesByProfile: {
+    getOutputProfile: {
         parameters: {
             query?: never;
             header?: never;
@@ -8384,7 +8384,7 @@ export interface operations {
             };
         };
     };
-    deleteV1VhostsByVhostAppsByAppOutputProfilesByProfile: {
+    deleteOutputProfile: {
         parameters: {
             query?: never;
             header?: never;
@@ -8425,7 +8425,7 @@ export interface operations {
             };
         };
     };
-    patchV1VhostsByVhostAppsByAppOutputProfilesByProfile: {
+    replaceOutputProfile: {
         parameters: {
             query?: never;
             header?: never;
@@ -8912,7 +8912,7 @@ export interface operations {
             };
         };
     };
-    getV1VhostsByVhostAppsByAppPublishKeys: {
+    listPublishKeys: {
         parameters: {
             query?: never;
             header?: never;
@@ -8953,7 +8953,7 @@ export interface operations {
             };
         };
     };
-    postV1VhostsByVhostAppsByAppPublishKeys: {
+    createPublishKey: {
         parameters: {
             query?: never;
             header?: never;
@@ -9014,7 +9014,7 @@ export interface operations {
             };
         };
     };
-    deleteV1VhostsByVhostAppsByAppPublishKeysByKey: {
+    deletePublishKey: {
         parameters: {
             query?: never;
             header?: never;
@@ -9055,7 +9055,7 @@ export interface operations {
             };
         };
     };
-    getV1VhostsByVhostAppsByAppPlayTokens: {
+    listPlayTokens: {
         parameters: {
             query?: never;
             header?: never;
@@ -9096,7 +9096,7 @@ export interface operations {
             };
         };
     };
-    postV1VhostsByVhostAppsByAppPlayTokens: {
+    createPlayToken: {
         parameters: {
             query?: never;
             header?: never;
@@ -9159,7 +9159,7 @@ export interface operations {
             };
         };
     };
-    deleteV1VhostsByVhostAppsByAppPlayTokensByKey: {
+    deletePlayToken: {
         parameters: {
             query?: never;
             header?: never;
@@ -9200,7 +9200,7 @@ export interface operations {
             };
         };
     };
-    getV1VhostsByVhostAppsByAppStreams: {
+    listStreams: {
         parameters: {
             query?: never;
             header?: never;
@@ -9241,7 +9241,7 @@ export interface operations {
             };
         };
     };
-    postV1VhostsByVhostAppsByAppStreams: {
+    createStream: {
         parameters: {
             query?: never;
             header?: never;
@@ -9296,7 +9296,7 @@ export interface operations {
             };
         };
     };
-    getV1VhostsByVhostAppsByAppStreamsByStream: {
+    getStream: {
         parameters: {
             query?: never;
             header?: never;
@@ -9338,7 +9338,7 @@ export interface operations {
             };
         };
     };
-    deleteV1VhostsByVhostAppsByAppStreamsByStream: {
+    deleteStream: {
         parameters: {
             query?: never;
             header?: never;
@@ -9379,7 +9379,7 @@ export interface operations {
             };
         };
     };
-    postV1VhostsByVhostAppsByAppStartRecord: {
+    startRecord: {
         parameters: {
             query?: never;
             header?: never;
@@ -9434,7 +9434,7 @@ export interface operations {
             };
         };
     };
-    postV1VhostsByVhostAppsByAppStopRecord: {
+    stopRecord: {
         parameters: {
             query?: never;
             header?: never;
@@ -9484,7 +9484,7 @@ export interface operations {
             };
         };
     };
-    getV1VhostsByVhostAppsByAppRecords: {
+    listRecords: {
         parameters: {
             query?: never;
             header?: never;
@@ -9525,7 +9525,7 @@ export interface operations {
             };
         };
     };
-    postV1VhostsByVhostAppsByAppRecords: {
+    findRecords: {
         parameters: {
             query?: never;
             header?: never;
@@ -9577,7 +9577,7 @@ export interface operations {
             };
         };
     };
-    getV1VhostsByVhostAppsByAppStreamsByStreamSessions: {
+    listSessions: {
         parameters: {
             query?: {
                 /** @description What sessions are looked at: `all`, or words of the statistics' `connections` with commas between; default: `webrtc` */
@@ -9622,7 +9622,7 @@ export interface operations {
             };
         };
     };
-    deleteV1VhostsByVhostAppsByAppStreamsByStreamSessionsBySession: {
+    deleteSession: {
         parameters: {
             query?: {
                 /** @description What sessions are looked at: `all`, or words of the statistics' `connections` with commas between; default: `webrtc` */
@@ -9667,7 +9667,7 @@ export interface operations {
             };
         };
     };
-    getV1StatsCurrentVhostsByVhostAppsByAppStreamsByStreamSessionsBySession: {
+    getSessionStatistics: {
         parameters: {
             query?: {
                 /** @description What sessions are looked at: `all`, or words of the statistics' `connections` with commas between; default: `webrtc` */
@@ -9713,7 +9713,7 @@ export interface operations {
             };
         };
     };
-    postV1VhostsByVhostAppsByAppStreamsByStreamStartHlsDump: {
+    startHlsDump: {
         parameters: {
             query?: never;
             header?: never;
@@ -9770,7 +9770,7 @@ export interface operations {
             };
         };
     };
-    postV1VhostsByVhostAppsByAppStreamsByStreamStopHlsDump: {
+    stopHlsDump: {
         parameters: {
             query?: never;
             header?: never;
@@ -9822,7 +9822,7 @@ export interface operations {
             };
         };
     };
-    postV1VhostsByVhostAppsByAppStreamsByStreamHlsDumps: {
+    findHlsDumps: {
         parameters: {
             query?: never;
             header?: never;
@@ -9873,7 +9873,7 @@ export interface operations {
             };
         };
     };
-    postV1VhostsByVhostAppsByAppStreamsByStreamSendEvent: {
+    sendEvent: {
         parameters: {
             query?: never;
             header?: never;
@@ -9961,7 +9961,7 @@ export interface operations {
             };
         };
     };
-    postV1VhostsByVhostAppsByAppStreamsByStreamSendEvents: {
+    sendEvents: {
         parameters: {
             query?: never;
             header?: never;
@@ -10074,7 +10074,7 @@ export interface operations {
             };
         };
     };
-    postV1VhostsByVhostAppsByAppStreamsByStreamConcludeHlsLive: {
+    concludeHlsLive: {
         parameters: {
             query?: never;
             header?: never;
@@ -10127,7 +10127,7 @@ export interface operations {
             };
         };
     };
-    postV1VhostsByVhostAppsByAppStreamsByStreamSendSubtitles: {
+    sendSubtitles: {
         parameters: {
             query?: never;
             header?: never;
@@ -10207,7 +10207,7 @@ export interface operations {
             };
         };
     };
-    postV1VhostsByVhostAppsByAppStartPush: {
+    startPush: {
         parameters: {
             query?: never;
             header?: never;
@@ -10263,7 +10263,7 @@ export interface operations {
             };
         };
     };
-    postV1VhostsByVhostAppsByAppStopPush: {
+    stopPush: {
         parameters: {
             query?: never;
             header?: never;
@@ -10312,7 +10312,7 @@ export interface operations {
             };
         };
     };
-    getV1VhostsByVhostAppsByAppPushes: {
+    listPushes: {
         parameters: {
             query?: never;
             header?: never;
@@ -10353,7 +10353,7 @@ export interface operations {
             };
         };
     };
-    postV1VhostsByVhostAppsByAppPushes: {
+    findPushes: {
         parameters: {
             query?: never;
             header?: never;
@@ -10405,7 +10405,7 @@ export interface operations {
             };
         };
     };
-    getV1VhostsByVhostAppsByAppScheduledChannels: {
+    listScheduledChannels: {
         parameters: {
             query?: never;
             header?: never;
@@ -10446,7 +10446,7 @@ export interface operations {
             };
         };
     };
-    postV1VhostsByVhostAppsByAppScheduledChannels: {
+    createScheduledChannel: {
         parameters: {
             query?: never;
             header?: never;
@@ -10520,7 +10520,7 @@ export interface operations {
             };
         };
     };
-    getV1VhostsByVhostAppsByAppScheduledChannelsByChannel: {
+    getScheduledChannel: {
         parameters: {
             query?: never;
             header?: never;
@@ -10562,7 +10562,7 @@ export interface operations {
             };
         };
     };
-    deleteV1VhostsByVhostAppsByAppScheduledChannelsByChannel: {
+    deleteScheduledChannel: {
         parameters: {
             query?: never;
             header?: never;
@@ -10603,7 +10603,7 @@ export interface operations {
             };
         };
     };
-    patchV1VhostsByVhostAppsByAppScheduledChannelsByChannel: {
+    updateScheduledChannel: {
         parameters: {
             query?: never;
             header?: never;
@@ -10663,7 +10663,7 @@ export interface operations {
             };
         };
     };
-    getV1VhostsByVhostAppsByAppMultiplexChannels: {
+    listMultiplexChannels: {
         parameters: {
             query?: never;
             header?: never;
@@ -10704,7 +10704,7 @@ export interface operations {
             };
         };
     };
-    postV1VhostsByVhostAppsByAppMultiplexChannels: {
+    createMultiplexChannel: {
         parameters: {
             query?: never;
             header?: never;
@@ -10781,7 +10781,7 @@ export interface operations {
             };
         };
     };
-    getV1VhostsByVhostAppsByAppMultiplexChannelsByChannel: {
+    getMultiplexChannel: {
         parameters: {
             query?: never;
             header?: never;
@@ -10823,7 +10823,7 @@ export interface operations {
             };
         };
     };
-    deleteV1VhostsByVhostAppsByAppMultiplexChannelsByChannel: {
+    deleteMultiplexChannel: {
         parameters: {
             query?: never;
             header?: never;
@@ -10864,7 +10864,7 @@ export interface operations {
             };
         };
     };
-    getV1StatsCurrent: {
+    getServerStatistics: {
         parameters: {
             query?: never;
             header?: never;
@@ -10902,7 +10902,7 @@ export interface operations {
             };
         };
     };
-    getV1StatsCurrentVhostsByVhost: {
+    getVirtualHostStatistics: {
         parameters: {
             query?: never;
             header?: never;
@@ -10942,7 +10942,7 @@ export interface operations {
             };
         };
     };
-    getV1StatsCurrentVhostsByVhostAppsByApp: {
+    getApplicationStatistics: {
         parameters: {
             query?: never;
             header?: never;
@@ -10983,7 +10983,7 @@ export interface operations {
             };
         };
     };
-    getV1StatsCurrentVhostsByVhostAppsByAppStreamsByStream: {
+    getStreamStatistics: {
         parameters: {
             query?: never;
             header?: never;
@@ -11025,7 +11025,7 @@ export interface operations {
             };
         };
     };
-    getV1StatsCurrentInternals: {
+    listInternals: {
         parameters: {
             query?: never;
             header?: never;
@@ -11063,7 +11063,7 @@ export interface operations {
             };
         };
     };
-    getV1StatsCurrentInternalsQueues: {
+    getQueues: {
         parameters: {
             query?: never;
             header?: never;
@@ -11101,7 +11101,7 @@ export interface operations {
             };
         };
     };
-    getV2StatsCurrentVhostsByVhost: {
+    getVirtualHostStatisticsV2: {
         parameters: {
             query?: never;
             header?: never;
@@ -11141,7 +11141,7 @@ export interface operations {
             };
         };
     };
-    getV2StatsCurrentVhostsByVhostAppsByApp: {
+    getApplicationStatisticsV2: {
         parameters: {
             query?: never;
             header?: never;
@@ -11182,7 +11182,7 @@ export interface operations {
             };
         };
     };
-    getV2StatsCurrentVhostsByVhostAppsByAppStreamsByStream: {
+    getStreamStatisticsV2: {
         parameters: {
             query?: never;
             header?: never;
@@ -11224,7 +11224,7 @@ export interface operations {
             };
         };
     };
-    getV2InternalsQueues: {
+    getQueuesV2: {
         parameters: {
             query?: never;
             header?: never;
@@ -11262,7 +11262,7 @@ export interface operations {
             };
         };
     };
-    getV2InternalsCodecs: {
+    getCodecs: {
         parameters: {
             query?: never;
             header?: never;
@@ -11300,7 +11300,7 @@ export interface operations {
             };
         };
     };
-    getV2InternalsHistory: {
+    getServerHistory: {
         parameters: {
             query?: never;
             header?: never;
@@ -11360,7 +11360,7 @@ export interface operations {
             };
         };
     };
-    getV2InternalsLog: {
+    getLogLevel: {
         parameters: {
             query?: never;
             header?: never;
@@ -11401,7 +11401,7 @@ export interface operations {
             };
         };
     };
-    patchV2InternalsLog: {
+    setLogLevel: {
         parameters: {
             query?: never;
             header?: never;
@@ -11454,7 +11454,7 @@ export interface operations {
             };
         };
     };
-    getV2InternalsSrt: {
+    checkSrtPorts: {
         parameters: {
             query?: {
                 /** @description A name or address by which others reach the server: it is tried, too. Only with a token that may write */
@@ -11505,7 +11505,7 @@ export interface operations {
             };
         };
     };
-    getV2VhostsByVhostAppsByAppStreams: {
+    listStreamFigures: {
         parameters: {
             query?: {
                 /** @description Which ones, at most 50, with a slash between two; default: the first 50. Those that are not there are left out */
@@ -11697,7 +11697,7 @@ export interface operations {
             };
         };
     };
-    getV2VhostsByVhostAppsByAppStreamsByStreamHistory: {
+    getStreamHistory: {
         parameters: {
             query?: never;
             header?: never;
@@ -11756,7 +11756,7 @@ export interface operations {
             };
         };
     };
-    getV2VhostsByVhostAppsByAppStreamsByStreamSessions: {
+    listViewers: {
         parameters: {
             query?: {
                 /** @description Only of these: words of the statistics' `connections` with commas between; default: `all` */
@@ -11825,7 +11825,7 @@ export interface operations {
             };
         };
     };
-    getV1Events: {
+    followEvents: {
         parameters: {
             query?: {
                 /** @description Types or groups (`streams`, `sessions`, `tasks`, `refusals`, `alerts`, `config`) with commas between; default: all */
@@ -11868,7 +11868,7 @@ export interface operations {
             };
         };
     };
-    getV2Logs: {
+    followLog: {
         parameters: {
             query?: {
                 /** @description The least level: `debug`, `info`, `warn`, `error`; default `info`, whatever the level of the log is */
@@ -11905,7 +11905,7 @@ export interface operations {
             };
         };
     };
-    getV2VhostsByVhostAppsByAppRecordings: {
+    listRecordings: {
         parameters: {
             query?: {
                 /** @description Only what was recorded behind this time, ISO 8601 or ms since the epoch */
@@ -11984,7 +11984,7 @@ export interface operations {
             };
         };
     };
-    getV2VhostsByVhostAppsByAppRecordingsPlaylistM3u8: {
+    getRecordingsPlaylist: {
         parameters: {
             query?: {
                 /** @description Only what was recorded behind this time, ISO 8601 or ms since the epoch */
@@ -12028,7 +12028,7 @@ export interface operations {
             };
         };
     };
-    getV2VhostsByVhostAppsByAppRecordingsByRecordingByFile: {
+    getRecordedFile: {
         parameters: {
             query?: {
                 /** @description Instead of authentication */
@@ -12113,7 +12113,7 @@ export interface operations {
             };
         };
     };
-    getOpenapiJson: {
+    getOpenApiDocument: {
         parameters: {
             query?: never;
             header?: never;
