@@ -9,7 +9,7 @@ import type { TokenAuth, TokenHolder } from './auth.ts';
 import type { ConsoleSite } from './console-site.ts';
 import type { ControlPlane } from './control.ts';
 import { type Answer, failure, INEFFECTIVE_HEADER, maskedAnswer, PRODUCT, REASON_HEADER, reasonPhrase } from './envelope.ts';
-import { ApiError, causedBy, type ErrorCode } from './errors.ts';
+import { ApiError, causedBy, diskReason, type ErrorCode } from './errors.ts';
 import { sendFile } from './file-answer.ts';
 import type { HostRule } from './host-rule.ts';
 import { JsonSyntaxError, readJson } from './json/lenient-json.ts';
@@ -233,7 +233,8 @@ export class Dispatcher {
       const { method } = request;
       this.#options.logger.error({ err: refused.cause, method, target, peer: this.#peerOf(request) }, 'API request failed');
     }
-    return TELLS_REASON.has(refused.code) ? { ...failure(refused), reason: messageOf(refused.cause) } : failure(refused);
+    const reason = TELLS_REASON.has(refused.code) ? messageOf(refused.cause) : diskReason(refused);
+    return { ...failure(refused), ...(reason !== null && { reason }) };
   }
 
   async #sendLater(request: IncomingMessage, response: ServerResponse, target: string, answer: Promise<Settled>): Promise<void> {

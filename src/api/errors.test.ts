@@ -1,15 +1,18 @@
 import { expect, test } from 'vitest';
 import { acknowledge, batch, batchFailure, batchSuccess, failure } from './envelope.ts';
-import { ApiError, CATALOGUE, notSaved } from './errors.ts';
+import { ApiError, CATALOGUE, causedBy, diskReason, notSaved } from './errors.ts';
 
 test('a failure to save names the error of the disk, and no path', () => {
   const refused = (code: string) =>
     notSaved(new ApiError('RECORD_NOT_SAVED', 'r'), Object.assign(new Error(`${code}: /secret`), { code, errno: -1 }));
   expect(refused('EROFS').message).toBe('Failed to save the recording task: [r]: the file system is read-only');
   expect(refused('ENODEV').message).toBe('Failed to save the recording task: [r]: the file system refused (ENODEV)');
-  // The contract gives these words, and the reason to the log.
+  // The contract gives these words; a header has the reason.
   const deleted = notSaved(new ApiError('APP_DELETE_FAILED'), Object.assign(new Error('EROFS'), { code: 'EROFS', errno: -1 }));
   expect([deleted.message, deleted.cause]).toEqual(['Internal Server Error', expect.any(Error)]);
+  expect(diskReason(deleted)).toBe('the file system is read-only');
+  expect(diskReason(refused('EROFS'))).toBeNull();
+  expect(diskReason(causedBy(new ApiError('INTERNAL'), new Error('bug')))).toBeNull();
   expect(notSaved(new ApiError('RECORD_NOT_SAVED', 'r'), new Error('bug')).message).toBe('Failed to save the recording task: [r]');
 });
 

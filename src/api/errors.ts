@@ -208,6 +208,11 @@ export function notSaved(error: ApiError, cause: unknown): ApiError {
   return causedBy(error, cause);
 }
 
+/** How the disk is to blame for an error whose text the contract gives without a reason; null: it is not. */
+export function diskReason({ message, cause }: ApiError): string | null {
+  return message === INTERNAL_ERROR ? diskFault(cause) : null;
+}
+
 /** `error` with its reason, which goes to the log and not to the client. */
 export function causedBy(error: ApiError, cause: unknown): ApiError {
   error.cause = cause;

@@ -1,4 +1,4 @@
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import type { ServerConfig } from '../config/index.ts';
 import { watchedFolders } from '../config/server-config.ts';
 import { PullDocumentStore } from '../core/pull-store.ts';
@@ -6,7 +6,7 @@ import type { Running } from '../core/running.ts';
 import { loadOrCreateAccessToken } from '../state/access-token.ts';
 import { ApiState } from '../state/api-state.ts';
 import { DiskWatch } from '../state/disk-watch.ts';
-import { StateLock } from '../state/state-lock.ts';
+import { LOCK_FILE, StateLock } from '../state/state-lock.ts';
 import { StateStore } from '../state/state-store.ts';
 import type { Conditions } from '../util/conditions.ts';
 import type { Logger } from '../util/logger.ts';
@@ -49,7 +49,8 @@ export async function openStateFolder(
     running.push({ keeps: true, stop: async () => apiState.takeBack() });
     apiState.hide();
   }
-  const disks = new DiskWatch({ conditions, logger, folders: watchedFolders(config, folder) });
+  const folders = watchedFolders(config, folder).map((one) => (one.path === resolve(folder) ? { ...one, mark: LOCK_FILE } : one));
+  const disks = new DiskWatch({ conditions, logger, folders });
   running.push(disks);
   await disks.start();
   const token = config.managers.api.accessToken;

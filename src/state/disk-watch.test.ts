@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
@@ -51,6 +51,33 @@ test('a disk is reported before it is full, when it is full, and when it has roo
   expect(logger.lines.map(({ level }) => level)).toEqual(['warn', 'info', 'warn', 'warn', 'info']);
   await disks.stop();
   expect(vi.getTimerCount()).toBe(0);
+});
+
+test('a folder that was removed or made again is reported if it has a mark', async () => {
+  const path = join(folder, 'state');
+  const make = (): void => {
+    mkdirSync(path);
+    writeFileSync(join(path, 'mark'), '');
+  };
+  make();
+  const folders = [{ path, what: 'the state folder', mark: 'mark' }];
+  const disks = new DiskWatch({ conditions, logger, folders, spaceOf: async () => space });
+  await disks.start();
+  expect(conditions.reasons).toEqual([]);
+  rmSync(path, { recursive: true });
+  const removed = 'the state folder was removed: nothing is kept there until a restart';
+  await disks.look();
+  await disks.look();
+  expect(conditions.reasons).toEqual([removed]);
+  mkdirSync(path);
+  await disks.look();
+  expect(conditions.reasons).toEqual([removed]);
+  expect(logger.lines.map(({ level, message }) => [level, message])).toEqual([['warn', removed]]);
+  rmSync(path, { recursive: true });
+  make();
+  await disks.look();
+  expect(conditions.reasons).toEqual([]);
+  await disks.stop();
 });
 
 test('a folder that cannot be written to is reported', async () => {

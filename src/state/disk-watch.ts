@@ -1,7 +1,7 @@
 /** Watches the free space of the disks that the server writes to, and warns before they are full. */
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
-import { dirname, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import type { Conditions } from '../util/conditions.ts';
 import { diskFault } from '../util/disk-fault.ts';
 import { type DiskSpace, diskSpace, isLow } from '../util/disk-space.ts';
@@ -10,13 +10,22 @@ import type { Logger } from '../util/logger.ts';
 /** How often, ms. */
 const INTERVAL_MS = 10_000;
 
+/** A folder that the server writes to. */
+export interface WatchedFolder {
+  /** Absolute; if it is missing, its nearest existing parent is checked. */
+  readonly path: string;
+  /** Words for it: `the state folder`. */
+  readonly what: string;
+  /** A file that is there as long as the folder has not been removed or replaced; absent: it may be missing. */
+  readonly mark?: string;
+}
+
 /** Folders of a disk watch, and its observers. */
 export interface DiskWatchOptions {
   /** Called with words without paths. */
   readonly conditions: Conditions;
   readonly logger: Logger;
-  /** Absolute, with a description each; for a missing folder its nearest existing parent is checked. */
-  readonly folders: readonly { readonly path: string; readonly what: string }[];
+  readonly folders: readonly WatchedFolder[];
   /** For tests. */
   readonly spaceOf?: (folder: string) => Promise<DiskSpace>;
 }
@@ -58,13 +67,14 @@ export class DiskWatch {
   async #look(): Promise<void> {
     // A problem of a disk is reported once, not for every folder on it.
     const disks = new Set<number>();
-    for (const { path, what } of this.#options.folders) this.#tell(path, what, await this.#wrongWith(path, what, disks));
+    for (const folder of this.#options.folders) this.#tell(folder, await this.#wrongWith(folder, disks));
   }
 
-  async #wrongWith(path: string, what: string, disks: Set<number>): Promise<string | null> {
+  async #wrongWith({ path, what, mark }: WatchedFolder, disks: Set<number>): Promise<string | null> {
     try {
       const folder = await writableFolder(path);
       const { dev } = await stat(folder);
+      if (mark !== undefined && !(await isThere(join(path, mark)))) return `${what} was removed: nothing is kept there until a restart`;
       if (disks.has(dev)) return null;
       disks.add(dev);
       return spaceFault(what, await this.#spaceOf(folder));
@@ -73,7 +83,7 @@ export class DiskWatch {
     }
   }
 
-  #tell(path: string, what: string, wrong: string | null): void {
+  #tell({ path, what }: WatchedFolder, wrong: string | null): void {
     const { conditions, logger } = this.#options;
     const before = this.#told.get(path) ?? null;
     if (before === wrong) return;
@@ -106,6 +116,17 @@ export function spaceFault(what: string, space: DiskSpace): string | null {
 /** Describes for `what` the `error` with which `writableFolder` rejected. */
 export function writeFault(what: string, error: unknown): string {
   return `${what} cannot be written to: ${diskFault(error) ?? 'it cannot be looked at'}`;
+}
+
+/** Rejects with the file system's error for any other trouble than that it is not there. */
+async function isThere(path: string): Promise<boolean> {
+  try {
+    await stat(path);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false;
+    throw error;
+  }
 }
 
 /** The folder, or the first above it that is there. Rejects with the file system's error for any other trouble. */

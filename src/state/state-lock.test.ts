@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeEach, expect, onTestFinished, test } from 'vitest';
-import { freeBytes, smallDisk } from '../../test/harness/small-disk.ts';
+import { freeBytes, readOnly, smallDisk } from '../../test/harness/small-disk.ts';
 import { problemOf, StateLock } from './state-lock.ts';
 
 let folder: string;
@@ -98,4 +98,17 @@ test('a full disk can be locked: the number of the process is for people only', 
   const lock = StateLock.take(full);
   expect(() => StateLock.take(full)).toThrow('is in use by');
   lock.release();
+});
+
+test('it is released on a disk that has become read-only', (context) => {
+  const lock = StateLock.take(folder);
+  const mend = readOnly(folder);
+  if (mend === null) {
+    lock.release();
+    context.skip('nothing can be mounted here');
+    return;
+  }
+  lock.release();
+  mend();
+  StateLock.take(folder).release();
 });

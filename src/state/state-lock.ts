@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { messageOf } from '../util/message-of.ts';
 
-/** It is always empty: it exists to be locked. */
-const LOCK_FILE = 'server.lock';
+/** In the state folder as long as a server uses it. It is always empty: it exists to be locked. */
+export const LOCK_FILE = 'server.lock';
 /** Holder of the lock, for people. */
 const HOLDER_FILE = 'server.pid';
 /** SQLITE_BUSY. */
@@ -82,7 +82,11 @@ export class StateLock {
   /** Lets another server have the folder. Idempotent. */
   release(): void {
     if (!this.#database.isOpen) return;
-    rmSync(this.#holderFile, { force: true });
+    try {
+      rmSync(this.#holderFile, { force: true });
+    } catch {
+      // The disk has become read-only: the lock is released all the same.
+    }
     this.#database.close();
   }
 }

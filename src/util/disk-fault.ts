@@ -6,6 +6,7 @@ const WORDS: Readonly<Record<string, string>> = {
   EROFS: 'the file system is read-only',
   EACCES: 'permission is denied',
   EPERM: 'permission is denied',
+  ENOENT: 'its folder is gone',
   EIO: 'the disk has an input/output error',
   EMFILE: 'too many files are open',
   ENFILE: 'too many files are open',

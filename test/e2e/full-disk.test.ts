@@ -27,6 +27,12 @@ async function health(server: TestServer): Promise<HealthAnswer> {
   return (await answer.json()) as HealthAnswer;
 }
 
+/** The answer to a deletion: its status, and the header with the reason. */
+async function deletion({ api }: TestServer, place: string): Promise<[status: number, reason: string | null]> {
+  const answer = await fetch(api.base + place, { method: 'DELETE', headers: { authorization: api.authorization } });
+  return [answer.status, answer.headers.get('Millrace-Reason')];
+}
+
 function folderOfTest(): string {
   const folder = mkdtempSync(path.join(tmpdir(), 'millrace-disk-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
@@ -75,6 +81,7 @@ test('a read-only state folder is reported by the health check and by each chang
 }, async (context) => {
   const server = await startServer({ recordRoot: 'recordings' });
   onTestFinished(() => server.close());
+  await server.api.create('/v1/vhosts', [{ name: 'kept', host: { names: ['kept.example'] } }]);
   const mend = readOnly(server.state);
   if (mend === null) {
     context.skip(NO_MOUNT);
@@ -94,10 +101,31 @@ test('a read-only state folder is reported by the health check and by each chang
     status: 500,
     body: { message: `[HTTP] Failed to save the recording task: [r]: ${why} (500)` },
   });
+  expect(await deletion(server, '/v1/vhosts/kept')).toEqual([500, why]);
+  expect(await server.api.get('/v1/vhosts')).toContain('kept');
   stopAtEnd(publish({ url: server.rtmp('live') }));
   await until('it plays', async () => (await fetch(server.http('live', 'llhls.m3u8'))).status === 200);
 
   mend();
   expect((await server.api.call('POST', '/v1/vhosts', [vhost])).status).toBe(200);
   await until('all is well', async () => (await health(server)).status === 'ok', { deadlineMs: 30_000 });
+});
+
+test('a state folder that is removed is reported, also by every change; the server goes on serving and stops cleanly', async () => {
+  const server = await startServer();
+  onTestFinished(() => server.close());
+  await server.api.create('/v1/vhosts', [{ name: 'kept', host: { names: ['kept.example'] } }]);
+  rmSync(server.state, { recursive: true });
+  const reason = 'the state folder was removed: nothing is kept there until a restart';
+  await until('it is told', async () => (await health(server)).reasons?.includes(reason), { deadlineMs: 30_000 });
+  expect(server.log).toContain(reason);
+  const vhost = { name: 'v', host: { names: ['v.example'] } };
+  expect(await server.api.call('POST', '/v1/vhosts', [vhost])).toMatchObject({
+    status: 500,
+    body: [{ statusCode: 500, message: 'Failed to save the virtual host: [v]: its folder is gone' }],
+  });
+  expect(await deletion(server, '/v1/vhosts/kept')).toEqual([500, 'its folder is gone']);
+  stopAtEnd(publish({ url: server.rtmp('live') }));
+  await until('it plays', async () => (await fetch(server.http('live', 'llhls.m3u8'))).status === 200);
+  expect((await server.stop()).code).toBe(0);
 });
