@@ -65,7 +65,7 @@ const UTIL_IN_WIRE = [
   ...['address-bytes', 'address-rate-limiter', 'bit-reader', 'byte-writer', 'client-address', 'guarded', 'hidden-characters'],
   ...['keyed-hash', 'protocol-error', 'slab', 'token-bucket'],
 ];
-/** Whether a text is an IP address is no matter of sockets. */
+/** Checks of IP addresses need no socket. */
 const IP_ADDRESSES = /^import \{ (?:isIP(?:v4|v6)?(?:, )?)+ \} from 'node:net';$/gm;
 /** What everyone may name without an import, and `wire/` may not. Read in the words of a file, without its comments and texts. */
 const FORBIDDEN_IN_WIRE = [
@@ -115,7 +115,7 @@ const SRC = path.join(path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 const ASKS_FOR_FILE = / (?:from|import|(?<!\. )(?:import|require) \()(?: `)? $/;
 /** Asks for a file whose name is made at run time: no rule can tell which. */
 const MADE_UP_IMPORT = /(?<!\. )\bimport \( (?!'' |` '' ` )/;
-/** Statements that load a file; `import type` goes before anything runs. */
+/** Statements that load a file; `import type` is removed before anything runs. */
 const LOADED = /^(?:import|export) (?!type )(?:[^';]*\bfrom )?'(\.\.?\/[^']+)'/gm;
 
 /** Paths of all source files in a folder, relative to `src/`; tests may import anything. */

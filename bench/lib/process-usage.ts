@@ -24,7 +24,7 @@ function statFields(pid: number): readonly string[] | null {
     const text = readFileSync(`/proc/${pid}/stat`, 'utf8');
     return text.slice(text.lastIndexOf(')') + 2).split(' ');
   } catch {
-    return null; // It ended between listing and reading.
+    return null; // The process ended between listing and reading.
   }
 }
 

@@ -176,7 +176,7 @@ it('waits for no keyframe that is more than ten seconds away', () => {
 });
 
 it('uses a keyframe slightly off the requested time', () => {
-  // 9.5 + 2 is 11.5: the end of the media and a little less or more.
+  // A keyframe is due at 9.5 + 2 = 11.5 s; the media ends there, give or take a little.
   keyframes = { keyframeAt: 9.5, keyframeSeconds: 2 };
   for (const seconds of [11.49, 11.515, 11.53]) {
     end = seconds;

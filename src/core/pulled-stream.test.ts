@@ -53,7 +53,7 @@ it('leaves a source when it ends, and pauses before it tries a failing source ag
 });
 
 it('keeps no memory of attempts while the connection of another URL lives on', async () => {
-  // Every reaction to a promise stays with it until it settles.
+  // A promise keeps every reaction until it settles.
   const reactions: { readonly mock: { readonly calls: readonly unknown[] } }[] = [];
   const withResolvers = Promise.withResolvers.bind(Promise);
   vi.spyOn(Promise, 'withResolvers').mockImplementation(<T>() => {

@@ -62,7 +62,7 @@ describe('Timeline', () => {
   });
 
   describe('whose last frames are shown long after later frames were decoded', () => {
-    /** 25 frames that are decoded within a second and shown a fifth of one later. */
+    /** 25 frames that are decoded within a second and shown 0.2 s later. */
     function reordered() {
       const timeline = new Timeline();
       const video = timeline.addTrack(MPEG_90K);

@@ -1,4 +1,4 @@
-/** Where a signalling request came from, as a delivery thread tells it. */
+/** The origin of a signalling request, as a delivery thread reports it. */
 import type { RelayedPeer } from '../../src/delivery/relayed-peer.ts';
 
 export function foreignPeer(address = '192.0.2.1', port = 3333): RelayedPeer {

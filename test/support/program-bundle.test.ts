@@ -121,7 +121,7 @@ test('no bundle is made of unreadable sources, in a missing folder, or without t
 });
 
 test('an install makes a bundle that starts use while no source has changed', async () => {
-  // A node_modules of its own: the install writes into it.
+  // A separate node_modules, because the install writes into it.
   rmSync(path.join(root, 'node_modules'));
   mkdirSync(path.join(root, 'node_modules'));
   for (const name of readdirSync(MODULES)) {
