@@ -1,6 +1,6 @@
 /**
- * An encoder that knows which of its frames the server has received: the server acknowledges every read of its socket. Or an encoder that
- * knows only its sent frames, as encoders do, and whose socket the server may let rest.
+ * An encoder that knows which of its frames the server has received, because the server acknowledges every read of its socket. Or an
+ * encoder that only knows its sent frames, as real encoders do, and whose socket may rest.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { controlMessage, parseControlValue } from '../../src/wire/rtmp/control.ts';
@@ -8,27 +8,27 @@ import { MessageType } from '../../src/wire/rtmp/message.ts';
 import { RtmpPublisher } from '../fakes/rtmp-publisher.ts';
 import { type FlvTag, isAudioFrame, isVideoFrame } from '../support/flv.ts';
 
-/** The server acknowledges at half of it, bytes: less than any frame. */
+/** Acknowledgement window, bytes; the server acknowledges after half of it, which is less than any frame. */
 const WINDOW = 2;
-/** A frame is one chunk. */
+/** Chunk size larger than any frame. */
 const CHUNK_SIZE = 60_000;
 const VIDEO_CHUNK_STREAM = 6;
 const AUDIO_CHUNK_STREAM = 5;
 /** A frame that leaves this much after its time, ms, is late. */
 const LATE_MS = 10;
-/** Frames that may be on their way. */
+/** Limit of frames in transit. */
 const ON_THE_WAY = 2;
 
-/** How many frames of each kind. */
+/** Number of frames of each kind. */
 export interface FrameCounts {
   readonly video: number;
-  /** The audio that becomes audible with the first frame or later. */
+  /** Audio frames, from the first that is heard with or after the first video frame. */
   readonly audio: number;
 }
 
 interface SentFrame {
   readonly kind: 'video' | 'audio';
-  /** Bytes of the connection up to its end. */
+  /** Bytes of the connection up to the end of the frame. */
   readonly end: number;
 }
 
@@ -47,7 +47,7 @@ export class AcknowledgedPublisher {
     this.#sending = this.#send(tags);
   }
 
-  /** Connects, and begins to send `tags` in their own time. The caller calls `stop`. */
+  /** Connects, and begins to send `tags` in real time. The caller calls `stop`. */
   static async start(port: number, stream: string, tags: readonly FlvTag[], isAcknowledged = true): Promise<AcknowledgedPublisher> {
     const publisher = await RtmpPublisher.publish(port, { tcUrl: `rtmp://127.0.0.1:${port}/app`, key: stream });
     publisher.setChunkSize(CHUNK_SIZE);
@@ -56,8 +56,8 @@ export class AcknowledgedPublisher {
   }
 
   /**
-   * Frames that the server has acknowledged to their last byte; without acknowledgements all sent frames. Acknowledgements from before its
-   * death count too, once `gone`.
+   * Frames that the server has acknowledged completely; without acknowledgements all sent frames. Acknowledgements sent before its death
+   * count, too, once `gone`.
    */
   get received(): FrameCounts {
     const last = this.#publisher.messages.findLast(({ typeId }) => typeId === MessageType.ACKNOWLEDGEMENT);
@@ -67,13 +67,13 @@ export class AcknowledgedPublisher {
     return { video: of('video'), audio: of('audio') };
   }
 
-  /** The last frame left in its time, and the server has received everything sent: neither side lags. */
+  /** The last frame was sent in time, and the server has received everything sent: neither side is late. */
   get keepsPace(): boolean {
     const { video, audio } = this.received;
     return !this.#isLate && this.#frames.length - video - audio <= ON_THE_WAY;
   }
 
-  /** The connection is over, and everything the server said has been read. */
+  /** The connection has ended, and everything that the server sent has been read. */
   get gone(): Promise<void> {
     return this.#publisher.closed;
   }
@@ -87,7 +87,7 @@ export class AcknowledgedPublisher {
   async #send(tags: readonly FlvTag[]): Promise<void> {
     const begin = performance.now();
     const first = tags.find(isVideoFrame);
-    // FLV has the composition time behind the kinds of frame and packet.
+    // In FLV the composition time follows the frame type and packet type.
     const shownAt = first === undefined ? 0 : first.timestamp + first.data.readIntBE(2, 3);
     for (const tag of tags) {
       const wait = begin + tag.timestamp - performance.now();

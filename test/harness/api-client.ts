@@ -1,8 +1,8 @@
-/** Calls the REST API the way an operator's script does. */
+/** Calls the REST API as an operator's script does. */
 
 const DEADLINE_MS = 10_000;
 
-/** One response; `body` is the parsed JSON, null if there was none. */
+/** A response; `body` is the parsed JSON, null without a body. */
 export interface ApiAnswer {
   readonly status: number;
   readonly body: unknown;
@@ -55,7 +55,7 @@ export const apiPath = {
   stats: (stream: string, app = 'app', vhost = 'default'): string => `/v1/stats/current/vhosts/${vhost}/apps/${app}/streams/${stream}`,
 };
 
-/** The parts of a stream information answer that tests read. */
+/** The used part of stream information. */
 export interface StreamInformation {
   readonly input: {
     readonly createdTime: string;
@@ -89,7 +89,7 @@ export interface TrackInformation {
   };
 }
 
-/** The parts of version 1 statistics that tests read. */
+/** The used part of version 1 statistics. */
 export interface Statistics {
   readonly connections: { readonly llhls: number; readonly hlsv3: number };
   readonly totalBytesIn: number;

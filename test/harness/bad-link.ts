@@ -1,23 +1,23 @@
-/** A UDP relay that loses and delays datagrams, with reproducible luck. */
+/** A UDP relay that loses and delays datagrams in a reproducible way. */
 import { createSocket, type RemoteInfo, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import { seeded } from '../fakes/srt-link.ts';
 
 export interface BadLinkOptions {
-  /** Where datagrams go on to, on loopback. */
+  /** Destination port of the datagrams, on loopback. */
   readonly to: number;
   /** 0 to 1, in each direction. */
   readonly loss: number;
   /** ms, in each direction. */
   readonly delay: number;
-  /** ms more or less than `delay`. */
+  /** Maximum deviation from `delay`, ms. */
   readonly jitter: number;
   readonly seed: number;
 }
 
 /** One port in front of another. Each client gets its own socket, as behind a NAT. The caller closes it. */
 export class BadLink {
-  /** Datagrams carried and lost, both directions. */
+  /** Datagrams passed on and lost, in both directions. */
   carried = 0;
   lost = 0;
   readonly #options: BadLinkOptions;

@@ -17,15 +17,15 @@ export interface PlayerState {
   readonly dropped: number;
   /** hls.js's own estimate, seconds. */
   readonly latency: number | null;
-  /** EXT-X-PROGRAM-DATE-TIME of the frame on show, ms since the epoch. */
+  /** EXT-X-PROGRAM-DATE-TIME of the present frame, ms since the epoch. */
   readonly programDate: number | null;
   readonly level: number;
   readonly playing: boolean;
-  /** Times playback ran dry after it had begun. */
+  /** Number of stalls after playback had begun. */
   readonly stalls: number;
-  /** Times the page began again after a fatal error. */
+  /** Number of restarts of the page after fatal errors. */
   readonly restarts: number;
-  /** From loading the page to the first frame. */
+  /** Time from loading the page to the first frame, ms. */
   readonly firstFrameMs: number | null;
   readonly errors: readonly string[];
 }
@@ -42,18 +42,18 @@ export class HlsPlayer {
     return await this.page.evaluate('player.state()');
   }
 
-  /** Mean and variance of the brightness on show. */
+  /** Mean and variance of the present frame's brightness. */
   async picture(): Promise<{ mean: number; variance: number } | null> {
     return await this.page.evaluate('player.picture()');
   }
 
-  /** Milliseconds from encoder to screen, read from the burnt-in clock; null without a frame. */
+  /** Delay from the encoder to the screen, ms, read from the burnt-in clock; null without a frame. */
   async delay(): Promise<number | null> {
     const clock: { ticks: number; seenAt: number } | null = await this.page.evaluate('player.clock()');
     return clock === null ? null : clockDelay(clock.ticks, clock.seenAt);
   }
 
-  /** Waits until `seconds` more of video have been played; the time before the first frame is 0, also where a live stream begins later. */
+  /** Waits until `seconds` more of video have been played; the time before the first frame counts as 0, even in a live stream. */
   async played(seconds: number, deadlineMs: number): Promise<PlayerState> {
     const from = (await this.state()).time;
     let last: PlayerState | null = null;
@@ -81,8 +81,8 @@ export class PlayerBrowser {
   }
 
   /**
-   * Opens a page that plays `url` with hls.js in low-latency mode. `catchUpRate` is how fast it may play while it is
-   * too far behind live; 1, hls.js's own setting, never catches up.
+   * Opens a page that plays `url` with hls.js in low-latency mode. `catchUpRate`: maximum playback rate while the player is too far behind
+   * live; with 1, the default of hls.js, it never catches up.
    */
   async play(url: string, catchUpRate = 1.5): Promise<HlsPlayer> {
     const query = { src: url, cells: `${CLOCK_BITS}`, cell: `${CLOCK_CELL}`, rate: `${catchUpRate}` };

@@ -1,7 +1,6 @@
 /**
- * The wall clock as black and white cells in the top row of the frame: cell k is white when bit k of
- * the number of 10 ms ticks is set. It survives encoding and is read back from the pixels of a player,
- * which gives the true delay from encoder to screen.
+ * The wall clock as black and white cells in the top row of the frame: cell k is white when bit k of the number of 10 ms ticks is set. It
+ * survives encoding and is read from the pixels of a player, which gives the true delay from encoder to screen.
  */
 
 export const CLOCK_BITS = 16;
@@ -12,7 +11,7 @@ export const CLOCK_TICK_MS = 10;
 /** Milliseconds after which the burnt-in clock starts again from zero. */
 export const CLOCK_WRAP_MS = 2 ** CLOCK_BITS * CLOCK_TICK_MS;
 
-/** ffmpeg filter that draws the clock at the moment it sees the frame. */
+/** ffmpeg filter that draws the time at which the frame is filtered. */
 export function clockFilter(): string {
   const size = `w=${CLOCK_CELL}:h=${CLOCK_CELL}:t=fill`;
   const base = `drawbox=x=0:y=0:w=${CLOCK_BITS * CLOCK_CELL}:h=${CLOCK_CELL}:t=fill:color=black`;
@@ -24,7 +23,7 @@ export function clockFilter(): string {
   return [base, ...cells].join(',');
 }
 
-/** Delay of a frame that shows `ticks` and was looked at at `seenAt` (ms since the epoch). */
+/** Delay of a frame that shows `ticks` and was examined at `seenAt` (ms since the epoch). */
 export function clockDelay(ticks: number, seenAt: number): number {
   const delay = (seenAt % CLOCK_WRAP_MS) - ticks * CLOCK_TICK_MS;
   return ((delay % CLOCK_WRAP_MS) + CLOCK_WRAP_MS) % CLOCK_WRAP_MS;

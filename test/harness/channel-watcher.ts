@@ -4,22 +4,22 @@ import type { FilmColour } from './flash-films.ts';
 import { PageBrowser } from './page-browser.ts';
 
 const SIZE = { width: 640, height: 360 };
-/** A timer of the page that is so late, ms, shows that the machine was busy; what happens within so long afterwards proves nothing. */
+/** Delay of a timer on the page, ms, from which on the machine was busy; observations within the same time after it prove nothing. */
 const BUSY_MS = 60;
 const BUSY_BEFORE_MS = 2500;
 const BRIGHT = 128;
 const NOTED_MS = 3000;
 const RTP_RATE = 90_000;
 const RTP_ROUND = 2 ** 32;
-/** Between two beeps at least, ms. */
+/** Minimum time between two beeps, ms. */
 const QUIET_MS = 300;
 
 interface ShownFrame {
-  /** Seconds. Of a live connection it is when the frame was to be shown, which moves with the buffer for jitter. */
+  /** Seconds. For a live connection, the time at which the frame should be shown, which moves with the jitter buffer. */
   readonly mediaTime: number;
-  /** RTP timestamp, 1/90000 s; null if the frame came by other ways. */
+  /** RTP timestamp, 1/90000 s; null for other protocols. */
   readonly rtp: number | null;
-  /** By the clock of the page, ms. */
+  /** Clock of the page, ms. */
   readonly shownAt: number;
   /** Frames shown so far. */
   readonly count: number;
@@ -29,14 +29,14 @@ interface ShownFrame {
 }
 
 interface Told {
-  /** By the clock of the page, ms. */
+  /** Clock of the page, ms. */
   readonly at: number;
   readonly what: string;
 }
 
 interface Seen {
   readonly frames: ShownFrame[];
-  /** `at` by the clock of the page, ms; `heardAt` by that of its audio, seconds. */
+  /** `at`: clock of the page, ms; `heardAt`: clock of its audio, seconds. */
   readonly sound: { readonly at: number; readonly heardAt: number; readonly loud: boolean }[];
   readonly stalls: Told[];
   readonly errors: Told[];
@@ -44,31 +44,30 @@ interface Seen {
   readonly late: { readonly at: number; readonly ms: number }[];
 }
 
-/** The moment at which one item follows another. */
+/** The transition from one item to the next. */
 export interface Boundary {
   readonly from: FilmColour;
   readonly to: FilmColour;
-  /** By the clock of the page, ms. */
+  /** Clock of the page, ms. */
   readonly at: number;
-  /** From one frame that was shown to the next, around it: the most, ms, of the clock and of the media. */
+  /** Largest distance between consecutive frames around it, ms, by the clock and by the media. */
   readonly shownGap: number;
   readonly mediaGap: number;
-  /** Of the media, seconds: the last frame of the one and the first of the other that were seen. */
+  /** Media time, seconds, of the last seen frame of the first item and the first of the second. */
   readonly between: readonly [number, number];
   /**
-   * Delay of the beeps relative to their flashes, ms, the middle of three; null: too few were heard. It includes a constant for all beeps
-   * of one `run`.
+   * Median delay of three beeps relative to their flashes, ms; null if fewer were heard. Includes a constant for all beeps of one `run`.
    */
   readonly offset: number | null;
-  /** Number of earlier stalls of the playback: each may change the constant in `offset`. */
+  /** Number of earlier stalls; each may change the constant in `offset`. */
   readonly run: number;
-  /** The machine was busy with something else. */
+  /** The machine was busy with other work. */
   readonly busy: boolean;
 }
 
-/** From the media time of a flash to the time of the audio's clock at which its beep is heard. */
+/** Difference between the media time of a flash and the audio clock at which its beep is heard. */
 interface FlashOffset {
-  /** When the flash was shown. */
+  /** Time at which the flash was shown. */
   readonly at: number;
   readonly ms: number;
 }
@@ -86,7 +85,7 @@ export class Watched {
     this.#seen.notes.push(...seen.notes);
   }
 
-  /** Joining a live stream is not judged. */
+  /** Discards the observations so far, because joining a live stream is not judged. */
   forget(): void {
     for (const list of Object.values(this.#seen)) list.length = 0;
   }
@@ -95,17 +94,17 @@ export class Watched {
     return this.#seen.frames.length;
   }
 
-  /** The players' errors while the machine was not busy with other work. */
+  /** Errors of the player while the machine was not busy with other work. */
   get errors(): readonly Told[] {
     return this.#seen.errors.filter(({ at }) => !this.#isBusy(at));
   }
 
-  /** Where it ran dry while the machine was not busy with something else. */
+  /** Stalls while the machine was not busy with other work. */
   get stalls(): readonly Told[] {
     return this.#seen.stalls.filter(({ at }) => !this.#isBusy(at));
   }
 
-  /** The player's notes in the seconds before a moment of its page, ms. */
+  /** Notes of the player in the seconds before a moment of its page, ms. */
   notesBefore(moment: number): string[] {
     const { notes } = this.#seen;
     return notes
@@ -130,7 +129,7 @@ export class Watched {
     const around = frames.filter(({ shownAt }) => Math.abs(shownAt - at) < 500);
     const gaps = around.slice(1).map((frame, index) => {
       const before = around[index] ?? frame;
-      // Callbacks are left out where the page is slow, frames are not: how many were shown is known.
+      // A slow page misses callbacks, but no frames: their number is known.
       const shown = Math.max(1, frame.count - before.count);
       return { clock: (frame.shownAt - before.shownAt) / shown, media: (secondsBetween(before, frame) * 1000) / shown };
     });
@@ -138,15 +137,15 @@ export class Watched {
     return {
       ...{ from, to, at, busy: this.#isBusy(at), run: this.#seen.stalls.filter((stall) => stall.at < at).length },
       ...{ offset: behind.length < 3 ? null : middle(behind.slice(0, 3)) },
-      // The times are reported in fractions that are not whole milliseconds.
+      // Reported times are fractions of milliseconds.
       ...{ shownGap: Math.round(Math.max(0, ...gaps.map(({ clock }) => clock))) },
       ...{ mediaGap: Math.round(Math.max(0, ...gaps.map(({ media }) => media))), between },
     };
   }
 
   /**
-   * From every flash to its beep, as the element plays it. Media time follows the clock of its audio: the time of a frame on the screen
-   * depends on the refresh rate, the time of audible samples on the audio device, and both change by tens of ms in good playback.
+   * Offsets from flashes to beeps, as the media element plays them. Media time follows the audio clock: the time of a frame on the screen
+   * depends on the refresh rate, the time of audible samples on the audio device, and both vary by tens of ms in good playback.
    */
   get #offsets(): FlashOffset[] {
     const { frames, sound } = this.#seen;
@@ -191,7 +190,7 @@ export class ChannelPage {
     this.page = page;
   }
 
-  /** Takes over the observations since the last call. */
+  /** Fetches the observations since the last call. */
   async look(): Promise<void> {
     this.watched.add(await this.page.evaluate('look()'));
   }
@@ -211,12 +210,12 @@ export class ChannelBrowser {
     return new ChannelBrowser(await PageBrowser.start({ page: 'channel-player.html', scripts, switches }));
   }
 
-  /** Plays a multivariant playlist by hls.js. */
+  /** Plays a multivariant playlist with hls.js. */
   async hls(url: string): Promise<ChannelPage> {
     return await this.#play('playHls', url);
   }
 
-  /** Plays a `ws://` URL by OvenPlayer. */
+  /** Plays a `ws://` URL with OvenPlayer. */
   async oven(url: string): Promise<ChannelPage> {
     return await this.#play('playOven', url);
   }

@@ -1,4 +1,4 @@
-/** A child process whose output is kept and whose end can be awaited. */
+/** A child process with captured output. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { until, within } from './poll.ts';
 
@@ -7,7 +7,7 @@ export interface ChildExit {
   readonly signal: NodeJS.Signals | null;
 }
 
-/** Output kept per stream, characters; older text goes. */
+/** Limit of captured output per stream, characters; older text is dropped. */
 const MAX_OUTPUT = 4_000_000;
 const STOP_DEADLINE_MS = 10_000;
 
@@ -15,9 +15,9 @@ export interface ChildOptions {
   readonly cwd?: string;
   readonly env?: NodeJS.ProcessEnv;
   readonly name?: string;
-  /** A descriptor for its standard error; default: a pipe whose text is kept. */
+  /** Descriptor of its standard error; default: a pipe whose text is captured. */
   readonly stderr?: number | undefined;
-  /** It leads a group of its own, which `signalGroup` reaches. Default: it is in the group of the tests. */
+  /** It leads its own process group, which `signalGroup` signals. Default: the group of the tests. */
   readonly ownGroup?: boolean;
 }
 
@@ -76,7 +76,7 @@ export class Child {
     return `${this.#stdout}\n${this.#stderr}`;
   }
 
-  /** How it ended, or null while it runs. */
+  /** Its exit, or null while it runs. */
   get exit(): ChildExit | null {
     return this.#exit;
   }
@@ -85,7 +85,7 @@ export class Child {
     if (this.#exit === null) this.#process.kill(name);
   }
 
-  /** To it and all it has started, which must have a group of their own. */
+  /** Signals the process and all its descendants; requires `ownGroup`. */
   signalGroup(name: NodeJS.Signals): void {
     if (this.#exit === null) process.kill(-this.pid, name);
   }
@@ -105,12 +105,12 @@ export class Child {
     }
   }
 
-  /** Waits for the end by itself. */
+  /** Waits until it ends by itself. */
   async ended(deadlineMs: number): Promise<ChildExit> {
     return await within(`${this.name} ends\n${this.output.slice(-2000)}`, deadlineMs, this.exited);
   }
 
-  /** Asks it to end, then makes it end. Idempotent. */
+  /** Asks it to end, and kills it if it does not. Idempotent. */
   async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<ChildExit> {
     this.signal(signal);
     const hard = setTimeout(() => this.signal('SIGKILL'), STOP_DEADLINE_MS);

@@ -7,12 +7,12 @@ import { CLOCK_BITS, CLOCK_CELL, CLOCK_TICK_MS, CLOCK_WRAP_MS } from './burnt-cl
 import { Child } from './child.ts';
 
 const DEADLINE_MS = 40_000;
-/** Brightness of a cell that is white. */
+/** Minimum brightness of a white cell. */
 const WHITE = 127;
 
 /**
- * How far the clock of the picture is ahead of media time, ms, as the median of the frames that ffmpeg reads from `url` in `seconds` of media; it
- * wraps at `CLOCK_WRAP_MS`. Of renditions of one picture that are aligned it is the same.
+ * How far the burnt-in clock is ahead of media time, ms, as the median of the frames that ffmpeg reads from `url` in `seconds` of media; it
+ * wraps at `CLOCK_WRAP_MS`. Equal for aligned renditions of one source.
  */
 export async function clockLead(url: string, seconds: number): Promise<number> {
   const folder = mkdtempSync(path.join(tmpdir(), 'millrace-clock-'));
@@ -38,7 +38,7 @@ export async function clockLead(url: string, seconds: number): Promise<number> {
   }
 }
 
-/** The distance of two such leads, ms; the shorter way around. */
+/** Distance of two such values, ms, in the shorter direction. */
 export function leadDistance(a: number, b: number): number {
   const distance = Math.abs(a - b) % CLOCK_WRAP_MS;
   return Math.min(distance, CLOCK_WRAP_MS - distance);

@@ -1,4 +1,4 @@
-/** The cluster of `deploy/cluster/`, started from its own files: what containers are there are processes on loopback here. */
+/** The cluster of `deploy/cluster/`, started from its own files, with processes on loopback in place of containers. */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -40,7 +40,7 @@ export interface ComposeFile {
   readonly services: Readonly<Record<string, ComposeService>>;
 }
 
-/** The file as Compose itself expands it with this environment, or its error. */
+/** The file as Compose expands it with this environment, or its error. */
 export function composeConfig(env: Readonly<Record<string, string>>): { readonly file: ComposeFile | null; readonly error: string } {
   const { PATH, HOME } = process.env;
   const run = spawnSync(requireProgram('docker-compose'), ['-f', COMPOSE, 'config'], { env: { PATH, HOME, ...env }, encoding: 'utf8' });
@@ -54,7 +54,7 @@ export function mountedFile({ volumes = [] }: ComposeService, target: string): s
   return mount[0];
 }
 
-/** Substitutes like the image of nginx: variables of the environment that the filter names. */
+/** Replaces variables as the image of nginx does: only those that the filter names. */
 export function fillTemplate(text: string, { NGINX_ENVSUBST_FILTER: filter = '', ...values }: Readonly<Record<string, string>>): string {
   const allowed = new RegExp(filter);
   return text.replaceAll(/\$\{(\w+)\}/g, (whole, name: string) => (allowed.test(name) ? (values[name] ?? whole) : whole));
@@ -67,7 +67,7 @@ export function startNginx(folder: string, service: ComposeService, values: Read
   const template = readFileSync(mountedFile(service, '/etc/nginx/templates/nginx.conf.template'), 'utf8');
   const config = path.join(run, 'nginx.conf');
   writeFileSync(config, fillTemplate(template, { ...service.environment, NGINX_RUN: run, ...values }));
-  // As root, its workers would run as a user who cannot write to the folder.
+  // As root, nginx would run its workers as a user who cannot write to the folder.
   const directives = `daemon off;${process.getuid?.() === 0 ? ' user root;' : ''}`;
   const own = ['-g', directives, ...(test ? ['-t'] : [])];
   return new Child(requireProgram('nginx'), ['-p', run, '-c', config, '-e', 'stderr', ...own], { name: 'nginx' });
@@ -99,7 +99,7 @@ export class ClusterNode {
     return new ApiClient(`http://127.0.0.1:${this.ports.api}`, SECRETS.MILLRACE_ACCESS_TOKEN);
   }
 
-  /** Starts it, also again after its end. Resolves when it is ready. */
+  /** Starts it, or restarts it after its end. Resolves when it is ready. */
   async start(): Promise<void> {
     const { ports } = this;
     if (ports.http === 0) {
@@ -110,7 +110,7 @@ export class ClusterNode {
     await this.#child.printed(READY, READY_DEADLINE_MS);
   }
 
-  /** Runs the server's program inside of its container, so to speak. */
+  /** Runs the server's program, as in its container. */
   async exec(args: readonly string[]): Promise<string> {
     const child = this.#run(args);
     await child.exited;
@@ -125,7 +125,7 @@ export class ClusterNode {
     );
   }
 
-  /** The page that Prometheus would read. */
+  /** The page for Prometheus. */
   async metrics(): Promise<string> {
     return await (await fetch(`http://127.0.0.1:${this.ports.metrics}/metrics`)).text();
   }
@@ -141,7 +141,7 @@ export class ClusterNode {
       '/var/lib/millrace': this.#state,
     };
     const words = args.map((word) => replaced[word] ?? word);
-    // Where it is, in place of the network of the containers.
+    // Hosts and ports in place of the containers' network.
     const place = {
       MILLRACE_ADDRESS: '127.0.0.1',
       MILLRACE_REDIS: this.#redis.address,
@@ -192,7 +192,7 @@ export class Cluster {
     }
   }
 
-  /** Of a file of a stream, at nginx. */
+  /** URL of a file of a stream, at nginx. */
   url(stream: string, file: string): string {
     return `http://127.0.0.1:${this.#port}/app/${stream}/${file}`;
   }

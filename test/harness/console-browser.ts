@@ -1,11 +1,11 @@
-/** Headless Chromium as an operator uses it: pages of the server itself, watched for every complaint of a browser. */
+/** Headless Chromium as an operator uses it: pages of the server, watched for all errors of the browser. */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { CHROMIUM_ARGUMENTS, launchChromium } from './page-browser.ts';
 import { ACCESS_TOKEN } from './server-xml.ts';
 
-/** A name of this machine that browsers take for one of another: pages that come from it without TLS are not secure. */
+/** A name of this machine that browsers take for another machine: its pages without TLS are not secure contexts. */
 export const FAR_NAME = 'console.test';
 
 const SWITCHES = [
@@ -22,11 +22,11 @@ export interface PageOptions {
   readonly token?: string | null;
 }
 
-/** A page with what went wrong in it. */
+/** A page with its errors. */
 export class ConsolePage {
   readonly page: Page;
   readonly context: BrowserContext;
-  /** Errors of scripts, refusals of the content policy, and everything that the page itself calls an error. */
+  /** Errors of scripts, violations of the content policy, and all messages that the page logs as errors. */
   readonly complaints: string[] = [];
 
   constructor(context: BrowserContext, page: Page) {
@@ -38,7 +38,7 @@ export class ConsolePage {
     });
   }
 
-  /** The faults that axe-core finds in the present page, each with its elements. */
+  /** Faults that axe-core finds in the present page, each with its elements. */
   async violations(): Promise<string[]> {
     const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
     await this.page.evaluate(axe);
@@ -48,12 +48,12 @@ export class ConsolePage {
     return found.flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => `${id}: ${html} ${failureSummary}`));
   }
 
-  /** Pixels that the page is wider than its window. */
+  /** Pixels by which the page is wider than its window. */
   async overhang(): Promise<number> {
     return await this.page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth');
   }
 
-  /** Pixels by which the widest table exceeds its place: the part that has to be scrolled to. */
+  /** Pixels by which the widest table exceeds its container. */
   async hiddenBeside(): Promise<number> {
     const widths = `[...document.querySelectorAll('.scroll')].map(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)`;
     return await this.page.evaluate(`Math.max(0, ...${widths})`);

@@ -1,12 +1,12 @@
-/** Whether two nodes do one work at the same time, and for how long. */
+/** Detects whether two nodes do the same work at the same time, and for how long. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { NetworkNode, NodeNetwork, Work } from './node-network.ts';
 
 const EVERY_MS = 100;
 
-/** Looks from `begin` to `stop`. */
+/** Checks from `begin` to `stop`. */
 export class DoubleWork {
-  /** The longest time for which both did the same, ms, of each work. */
+  /** Longest time of simultaneous work, ms, for each work. */
   readonly longest = new Map<Work, number>();
   readonly #done: Promise<void>;
   #isStopped = false;
@@ -20,7 +20,7 @@ export class DoubleWork {
     return new DoubleWork(network);
   }
 
-  /** May be called twice. */
+  /** Idempotent. */
   async stop(): Promise<ReadonlyMap<Work, number>> {
     this.#isStopped = true;
     await this.#done;

@@ -1,4 +1,4 @@
-/** How ffmpeg makes what encoders of the tests send: a moving test frame and a tone. */
+/** The media that test encoders send, made by ffmpeg: a moving test pattern and a tone. */
 import { CLOCK_BITS, CLOCK_CELL, clockFilter } from './burnt-clock.ts';
 
 /** The source of the encoder; default: `PUBLISH_DEFAULTS`. */
@@ -8,19 +8,19 @@ export interface EncodingOptions {
   readonly fps?: number;
   /** Frames between keyframes. */
   readonly gop?: number;
-  /** Kilobits per second of the video; kept constant. */
+  /** Kilobits per second of the video, constant. */
   readonly videoKbps?: number;
   readonly audioKbps?: number;
-  /** Hz of the tone, to tell publishers apart. */
+  /** Frequency of the tone, Hz, to distinguish publishers. */
   readonly tone?: number;
   readonly withoutAudio?: boolean;
-  /** The wall clock is burnt into the frames, which are encoded while they are sent. Default: a film of `sent-films.ts`, if it has such. */
+  /** Burns the wall clock into the frames, which are then encoded while they are sent. Default: a film of `sent-films.ts`, if one fits. */
   readonly withClock?: boolean;
 }
 
 export const PUBLISH_DEFAULTS = { width: 640, height: 360, fps: 30, gop: 30, videoKbps: 800, audioKbps: 96, tone: 440 } as const;
 
-/** Arguments of ffmpeg that make the sent media, at the pace of the clock unless stated otherwise. */
+/** Arguments for ffmpeg that make the media, in real time unless stated otherwise. */
 export function encodingArguments(options: EncodingOptions, pace: readonly string[] = ['-re']): string[] {
   const { width, height, fps, gop, videoKbps, audioKbps, tone } = { ...PUBLISH_DEFAULTS, ...options };
   const source = [...pace, '-f', 'lavfi', '-i', `testsrc2=size=${width}x${height}:rate=${fps}`];

@@ -1,4 +1,4 @@
-/** Reads events as viewers get them: playlists as texts, hls.js in a page, the data streams of a transport stream. */
+/** Reads events as viewers get them: playlists as text, hls.js in a page, the data streams of a transport stream. */
 
 import { requireProgram } from '../../scripts/ensure-tools.ts';
 import type { HlsPlayer } from './browser.ts';
@@ -6,7 +6,7 @@ import { Child } from './child.ts';
 
 const DEADLINE_MS = 30_000;
 
-/** Every media playlist behind a multivariant one, as it is now. */
+/** The present text of every media playlist in a multivariant playlist. */
 export async function mediaPlaylists(url: string): Promise<string[]> {
   const multivariant = await textOf(url);
   const uris = [...multivariant.matchAll(/URI="([^"]+)"/g)].map((match) => match[1] ?? '');
@@ -15,13 +15,13 @@ export async function mediaPlaylists(url: string): Promise<string[]> {
   return await Promise.all(uris.map(async (uri) => (await textOf(new URL(uri, url).href)).replaceAll(/\?session=[\w-]+/g, '')));
 }
 
-/** A line of a playlist with the date-time of the segment that it precedes. */
+/** A line of a playlist with the date-time of the segment after it. */
 export interface MarkedSegment {
   readonly line: string;
   readonly date: string;
 }
 
-/** The lines of breaks, in order. */
+/** The lines about breaks, in order. */
 export function marked(playlist: string): MarkedSegment[] {
   const lines = playlist.split('\n');
   return lines.flatMap((line, index) => {
@@ -31,7 +31,7 @@ export function marked(playlist: string): MarkedSegment[] {
   });
 }
 
-/** Makes the page remember hls.js' reports of metadata and date ranges from now on. */
+/** Makes the page record metadata and date ranges that hls.js reports from now on. */
 export async function watchMetadata(player: HlsPlayer): Promise<void> {
   await player.page.evaluate(`
     window.seen = { samples: [], ranges: {}, cues: [] };
@@ -49,11 +49,11 @@ export async function watchMetadata(player: HlsPlayer): Promise<void> {
     });`);
 }
 
-/** Metadata that the page has seen since `watchMetadata`. */
+/** Metadata recorded since `watchMetadata`. */
 export interface SeenMetadata {
   readonly samples: readonly { readonly track: string; readonly pts: number; readonly type: string; readonly text: string }[];
   readonly ranges: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
-  /** Cues that were put onto the text tracks of the video element. */
+  /** Cues on the text tracks of the video element. */
   readonly cues: readonly { readonly type: string; readonly key: string; readonly data: unknown; readonly start: number }[];
 }
 
@@ -108,7 +108,7 @@ export async function keyframeTimes(file: string): Promise<number[]> {
   }
 }
 
-/** The bytes of a hex dump of FFmpeg: an offset, up to 16 bytes in pairs, two blanks and the text. */
+/** The bytes in a hex dump of FFmpeg: an offset, up to 16 bytes in pairs, two blanks and the text. */
 function dumped(dump: string): Buffer {
   const lines = dump.split('\n').map((line) => /^[0-9a-f]{8}: ((?:[0-9a-f]{2,4} ?)+)/.exec(line)?.[1] ?? '');
   return Buffer.from(lines.join('').replaceAll(' ', ''), 'hex');

@@ -1,4 +1,4 @@
-/** A source whose frame flashes and whose audio beeps at the same moments, and a viewer that tells when these were. */
+/** A source with simultaneous flashes in its frames and beeps in its audio, and a viewer that reports their times. */
 
 import { requireProgram } from '../../scripts/ensure-tools.ts';
 import { parseRtcp, type SenderReport } from '../../src/wire/rtp/rtcp-packet.ts';
@@ -6,7 +6,7 @@ import { Child } from './child.ts';
 import { RtpDecoder } from './rtp-decoder.ts';
 import { SocketViewer } from './socket-viewer.ts';
 
-/** Seconds from one to the next, and how long each lasts. */
+/** Interval and duration of flashes and beeps, seconds. */
 const EVERY = 1;
 const LASTS = 0.2;
 const FPS = 30;
@@ -15,7 +15,7 @@ const EDGE = 8;
 const BRIGHT = 128;
 const LOUD = 3000;
 const SAMPLE_RATE = 48_000;
-/** Samples of quiet between two beeps. */
+/** Samples of silence between two beeps. */
 const QUIET = SAMPLE_RATE * 0.3;
 
 const VIDEO = { kind: 'video', payloadType: 98, map: 'H264/90000' } as const;
@@ -23,7 +23,7 @@ const AUDIO = { kind: 'audio', payloadType: 110, map: 'opus/48000/2' } as const;
 const PICTURES = ['-fps_mode', 'passthrough', '-s', `${EDGE}x${EDGE}`, '-pix_fmt', 'gray', '-f', 'rawvideo'];
 const SAMPLES = ['-ac', '1', '-ar', `${SAMPLE_RATE}`, '-f', 's16le'];
 
-/** Publishes to an RTMP URL until it is stopped; H.264 without B-frames and AAC. */
+/** Publishes to an RTMP URL until it is stopped: H.264 without B-frames, and AAC. */
 export function publishFlashes(url: string): Child {
   const now = `lt(mod(t+${EVERY / 2},${EVERY}),${LASTS})`;
   const picture = `color=black:size=320x180:rate=${FPS},drawbox=color=white:t=fill:enable='${now}'`;
@@ -35,7 +35,7 @@ export function publishFlashes(url: string): Child {
   ]);
 }
 
-/** Numbers of the frames with which flashes begin, after a dark one. */
+/** Numbers of the frames at which flashes begin, after a dark frame. */
 function flashes(pictures: Buffer): number[] {
   const size = EDGE * EDGE;
   const light = Array.from({ length: Math.floor(pictures.length / size) }, (_unused, n) =>
@@ -44,7 +44,7 @@ function flashes(pictures: Buffer): number[] {
   return [...light.keys()].filter((n) => n > 0 && (light[n] ?? 0) >= BRIGHT && (light[n - 1] ?? 0) < BRIGHT);
 }
 
-/** Numbers of the samples (16 bits, little-endian) with which beeps begin, after quiet. */
+/** Numbers of the samples (16 bits, little-endian) at which beeps begin, after silence. */
 function beeps(sound: Buffer): number[] {
   const found: number[] = [];
   let quiet = 0;
@@ -63,19 +63,19 @@ function mean(bytes: Buffer): number {
   return bytes.reduce((sum, byte) => sum + byte, 0) / bytes.length;
 }
 
-/** One of the two streams. */
+/** One of the two RTP streams. */
 interface Stream {
   readonly rate: number;
   readonly decoder: RtpDecoder;
-  /** RTP timestamps in the order of arrival, each once. */
+  /** RTP timestamps in order of arrival, without repetitions. */
   readonly timestamps: number[];
   report: SenderReport | null;
 }
 
-/** Plays such a source by the WebSocket protocol. The caller of `open` closes it. */
+/** Plays the source over the WebSocket protocol. The caller of `open` closes it. */
 export class FlashViewer extends SocketViewer {
   readonly #streams: ReadonlyMap<number, Stream>;
-  /** By their numbers. */
+  /** Streams by SSRC. */
   readonly #bySsrc = new Map<number, Stream>();
 
   private constructor(streams: ReadonlyMap<number, Stream>) {
@@ -91,7 +91,7 @@ export class FlashViewer extends SocketViewer {
     return new FlashViewer(new Map([await open(VIDEO, 90_000, PICTURES), await open(AUDIO, SAMPLE_RATE, SAMPLES)]));
   }
 
-  /** Wall clock of the flashes and the beeps so far, seconds; null before the first sender reports. */
+  /** Wall clock of flashes and beeps so far, seconds; null before the first sender reports. */
   moments(): { readonly flashes: number[]; readonly beeps: number[] } | null {
     const [video, audio] = [this.#streams.get(VIDEO.payloadType), this.#streams.get(AUDIO.payloadType)];
     if (!video?.report || !audio?.report) return null;

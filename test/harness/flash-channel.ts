@@ -1,4 +1,4 @@
-/** A server with one channel twice, of three films that differ in everything and a camera: as the items are, and encoded. */
+/** A server with two channels of the same items, three unequal films and a camera: one with the items unchanged, one encoded. */
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -26,19 +26,19 @@ const CAMERA: FlashFilm = {
   encode: [...X264, '-tune', 'zerolatency', '-g', '30', '-c:a', 'aac', '-ac', '2'],
 };
 const CAMERA_SECONDS = 6;
-/** Items from the first to the first again, seconds. */
+/** Length of a round, from the first item to its repetition, seconds. */
 export const ROUND_SECONDS = FILMS.reduce((sum, { seconds }) => sum + seconds, CAMERA_SECONDS);
-/** Parts of a second: as many as a recorder may be delayed by on a busy machine. */
+/** Listed segments, a second each: a recorder may be this late on a busy machine. */
 const SEGMENTS = 20;
-/** Players look for their place behind the live edge at first. */
+/** At the beginning, players look for their position behind the live edge. */
 const SETTLED_SECONDS = 3;
 const SETTLE_DEADLINE_MS = 40_000;
-/** A machine busy with other work spoils boundaries: they are waited for again, for this many rounds. */
+/** On a busy machine boundaries are spoilt by other work: this many further rounds are watched then. */
 const PATIENCE_ROUNDS = 2;
 /** Limits of what viewers may notice at a boundary, ms. */
 const MAX_GAP_MS = 100;
 const MAX_OFFSET_MS = 40;
-/** From round to round the grid of audio frames shifts by up to one frame of 21 ms. Any more would add up. */
+/** The grid of audio frames shifts by up to one frame of 21 ms from round to round. A larger shift would accumulate. */
 const MAX_DRIFT_MS = 30;
 
 const PROFILE = {
@@ -46,7 +46,7 @@ const PROFILE = {
   outputStreamName: `\${OriginStreamName}`,
   encodes: {
     videos: [{ name: 'video', codec: 'h264', bitrate: 300_000, width: 320, height: 180, framerate: 30, keyFrameInterval: 30 }],
-    // One has its configured value, the other follows its source.
+    // One audio has a configured sample rate, the other follows its source.
     audios: [
       { name: 'aac', codec: 'aac', bitrate: 96_000, samplerate: 48_000, channel: 2 },
       { name: 'opus', codec: 'opus', bitrate: 64_000 },
@@ -55,7 +55,7 @@ const PROFILE = {
   playlists: [{ name: 'made', fileName: 'made', renditions: [{ name: 'made', video: 'video', audio: 'aac' }] }],
 };
 
-/** Which of the two channels. */
+/** Selects one of the two channels. */
 export type ChannelKind = 'bypass' | 'made';
 
 /** Its creator closes it. */
@@ -110,12 +110,12 @@ export class FlashChannel {
     return kind === 'bypass' ? this.server.http('tv', 'llhls.m3u8') : this.server.http('tv', 'made.m3u8', 'made', 'localhost');
   }
 
-  /** Of the encoded one, for WebRTC. */
+  /** WebRTC URL of the encoded channel. */
   get socket(): string {
     return `ws://localhost:${this.server.ports.http}/made/tv`;
   }
 
-  /** Begins to keep the video and the audio. */
+  /** Starts recording video and audio. */
   async record(kind: ChannelKind): Promise<ChannelRecording> {
     const text = await (await fetch(this.hls(kind))).text();
     const audio = /URI="([^"]+)"/.exec(text)?.[1] ?? '';
@@ -156,20 +156,20 @@ export class ChannelRecording {
   }
 
   /**
-   * Stops recording. Decoding occupies the process, and with it the requests of other recordings: all of them are stopped before the first
-   * is judged.
+   * Stops recording. Decoding blocks the process, and with it the requests of other recordings, so all are stopped before the first is
+   * judged.
    */
   async stop(): Promise<void> {
     await Promise.all([this.#video.stop(), this.#audio.stop(), this.facts()]);
   }
 
-  /** When parts were there, above all around discontinuities: lines for people who look for the reason of a problem. */
+  /** Availability of parts, mainly around discontinuities, as text for debugging. */
   async facts(): Promise<string> {
     const lines = await Promise.all(this.#times.map((times) => times.stop()));
     return lines.flat().join('\n');
   }
 
-  /** All faults of the recording, decoded map by map; and the number of runs with them. */
+  /** All faults of the recording, decoded separately for each map, and the number of such runs. */
   async problems(): Promise<{ readonly problems: string[]; readonly runs: number }> {
     const [video, audio] = await Promise.all([this.#video.stop(), this.#audio.stop()]);
     const pictures = video.map((run) => ({ number: run.number, ...decodePictures(run, this.#folder) }));
@@ -184,7 +184,7 @@ export class ChannelRecording {
     for (const { at, ms } of gaps) if (ms > MAX_GAP_MS || ms <= 0) problems.push(`${ms.toFixed(0)} ms between two frames at ${at} s`);
     const flashes = pictures.flatMap((run) => flashesOf(run.pictures));
     const beeps = sounds.flatMap((run) => run.beeps);
-    // The last beep may be in a segment that was not there yet.
+    // The last beep may be in a missing segment.
     for (const [index, offset] of offsetsOf(flashes.slice(0, -1), beeps).entries()) {
       if (!(Math.abs(offset) <= MAX_OFFSET_MS)) problems.push(`beep ${offset.toFixed(0)} ms behind the flash at ${flashes[index]} s`);
     }
@@ -193,7 +193,7 @@ export class ChannelRecording {
   }
 }
 
-/** Boundaries that one page shows, and their faults. */
+/** Boundaries seen on one page, and their faults. */
 export class BoundaryJudge {
   readonly #page: ChannelPage;
 
@@ -201,7 +201,7 @@ export class BoundaryJudge {
     this.#page = page;
   }
 
-  /** Waits until it plays steadily; earlier observations are dropped. */
+  /** Waits until it plays steadily; earlier observations are discarded. */
   async settle(): Promise<void> {
     const frames = SETTLED_SECONDS * 20;
     await until('the player to have settled', async () => (await this.#look()) >= frames, { deadlineMs: SETTLE_DEADLINE_MS });
@@ -209,8 +209,8 @@ export class BoundaryJudge {
   }
 
   /**
-   * Watches for this many seconds, and until each kind of boundary was shown while the machine had time for it. On a machine that has no
-   * time for some rounds each kind must have been shown at least once.
+   * Watches for `seconds`, and until each kind of boundary was shown while the machine was not busy. On a machine that stays busy for some
+   * rounds, each kind must have been shown at least once.
    */
   async watch(seconds: number): Promise<void> {
     const begun = performance.now();
@@ -222,7 +222,7 @@ export class BoundaryJudge {
       return passed >= seconds && new Set(counted.map(({ to }) => to)).size === FILMS.length + 1;
     };
     const deadlineMs = (seconds + (PATIENCE_ROUNDS + 2) * ROUND_SECONDS) * 1000;
-    // The observations so far say more than the missing rest, which is one of the problems.
+    // A missing boundary is one of the reported problems, beside the observations so far.
     await until('every kind of boundary', done, { deadlineMs, everyMs: 500 }).catch(() => undefined);
   }
 
@@ -230,7 +230,7 @@ export class BoundaryJudge {
     return this.#page.watched.boundaries.filter(({ busy, offset }) => !busy && offset !== null);
   }
 
-  /** `hears`: beeps of the page are examined. */
+  /** `hears`: judges beeps, too. */
   problems({ hears }: { readonly hears: boolean }): string[] {
     const { watched } = this.#page;
     const told = (what: string, at: number): string => [what, ...watched.notesBefore(at)].join('\n    ');
@@ -261,7 +261,7 @@ function nameOf({ from, to, between }: Boundary): string {
   return `${from} to ${to}, from the frame at ${between.map((time) => time.toFixed(3)).join(' to that at ')} s`;
 }
 
-/** The faults in the beeps of one run. Their delay behind the flashes is unknown, but equal for all items of the run. */
+/** Faults in the beeps of one run. Their delay after the flashes is unknown, but equal for all items of a run. */
 function offProblems(judged: readonly Boundary[], run: number): string[] {
   const boundaries = judged.filter((boundary) => boundary.run === run);
   const offsets = boundaries.map(({ offset }) => offset ?? 0);

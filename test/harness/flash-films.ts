@@ -1,4 +1,4 @@
-/** Films and a camera whose frames flash and whose sound beeps in the same moments; the lower half of the frame tells which one it is. */
+/** Films and a camera with simultaneous flashes and beeps; the lower half of the frame identifies the film. */
 import { execFileSync } from 'node:child_process';
 import { requireProgram } from '../../scripts/ensure-tools.ts';
 import { Child } from './child.ts';
@@ -6,7 +6,7 @@ import { Child } from './child.ts';
 /** Colours that a page can distinguish reliably. */
 export type FilmColour = 'red' | 'green' | 'blue' | 'yellow';
 
-/** One film. */
+/** A film. */
 export interface FlashFilm {
   readonly colour: FilmColour;
   /** `<width>x<height>`. */
@@ -18,18 +18,18 @@ export interface FlashFilm {
 }
 
 const COLOURS: Readonly<Record<FilmColour, string>> = { red: 'red', green: '0x008000', blue: 'blue', yellow: 'yellow' };
-/** Every second, 0.6 s after it has begun: a moment at which 25 and 30 frames a second both have a frame. */
+/** Every second, 0.6 s after its beginning: a time at which both 25 and 30 frames per second have a frame. */
 const BEEP = 'lt(mod(t+0.4,1),0.2)';
 /** Times of frames are rounded. */
 const FLASH = 'lt(mod(t+0.405,1),0.2)';
 
-/** Writes a film of this many seconds. Throws with the output of ffmpeg. */
+/** Writes a film of `seconds`. Throws with the output of ffmpeg. */
 export function makeFlashFilm(file: string, seconds: number, film: FlashFilm): void {
   const limits = ['-t', `${seconds}`, '-pix_fmt', 'yuv420p', '-threads', '1'];
   execFileSync(requireProgram('ffmpeg'), ['-v', 'error', ...inputs(film), ...limits, ...film.encode, file]);
 }
 
-/** Publishes a film without end to an RTMP URL, until it is stopped. */
+/** Publishes a film in a loop to an RTMP URL, until it is stopped. */
 export function publishFlashFilm(url: string, film: FlashFilm): Child {
   const output = ['-pix_fmt', 'yuv420p', ...film.encode, '-f', 'flv', url];
   return new Child(requireProgram('ffmpeg'), ['-v', 'error', '-nostdin', '-re', ...inputs(film), ...output]);

@@ -9,7 +9,7 @@ import { loadAll } from 'js-yaml';
 import { ROOT } from './server.ts';
 
 export const CHART = path.join(ROOT, 'deploy/helm/millrace');
-/** Where the program of the package runs. */
+/** Whether the program of the package runs on this machine. */
 export const CAN_RUN_HELM = process.platform === 'linux' && process.arch === 'x64';
 const PROGRAM = 'helm/helm';
 const RELEASE = 'show';
@@ -35,19 +35,19 @@ export class Helm {
     rmSync(this.#folder, { recursive: true, force: true });
   }
 
-  /** Each of `set` is a `path=value`. */
+  /** Each element of `set` is a `path=value`. */
   lint(...set: readonly string[]): { readonly ok: boolean; readonly output: string } {
     return this.#run(['lint', '--strict', CHART, ...setting(set)]);
   }
 
-  /** The objects that an installation would make. Throws what Helm says. */
+  /** The objects of an installation. Throws the output of Helm. */
   template(...set: readonly string[]): readonly Manifest[] {
     const { ok, output } = this.#run(['template', RELEASE, CHART, ...setting(set)]);
     if (!ok) throw new Error(output);
     return (loadAll(output) as (Manifest | null)[]).filter((manifest) => manifest !== null);
   }
 
-  /** Objections of Kubernetes' types to objects, including unknown members. Empty if there are none. */
+  /** Violations of Kubernetes' types in objects, including unknown members. */
   judge(manifests: readonly Manifest[]): string {
     const lines = manifests.map(({ apiVersion, kind, ...rest }, index) => {
       const [group = '', version] = apiVersion.includes('/') ? apiVersion.split('/') : ['core', apiVersion];
@@ -75,7 +75,7 @@ function setting(set: readonly string[]): readonly string[] {
   return set.flatMap((each) => ['--set', each]);
 }
 
-/** A file of a ZIP archive (APPNOTE 4.3): found by the directory at its end. */
+/** A file of a ZIP archive (APPNOTE 4.3), found by the directory at its end. */
 function unzipped(archive: Buffer, name: string): Buffer {
   const end = archive.lastIndexOf(Buffer.from('PK\x05\x06', 'latin1'));
   let at = archive.readUInt32LE(end + 16);

@@ -1,4 +1,4 @@
-/** A container image without a container engine: the steps of the Dockerfile in folders, and its program in namespaces of its own. */
+/** A container image without a container engine: the steps of the Dockerfile run in folders, and its program in its own namespaces. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import {
   cpSync,
@@ -29,7 +29,7 @@ type Lock = { readonly packages: Readonly<Record<string, { readonly dev?: boolea
 export class Image {
   readonly folder = mkdtempSync(path.join(tmpdir(), 'millrace-image-'));
   readonly final: Stage;
-  /** Takes the steps of `deploy/Dockerfile`. Throws for an unknown step, which must then be added here. */
+  /** Runs the steps of `deploy/Dockerfile`. Throws for an unknown step, which must then be added here. */
   constructor() {
     const stages = readDockerfile(readFileSync(path.join(ROOT, 'deploy/Dockerfile'), 'utf8'));
     for (const stage of stages) {
@@ -49,7 +49,7 @@ export class Image {
     return this.#rootOf(this.final);
   }
 
-  /** The words of an instruction of the last stage that stands there once. */
+  /** Words of an instruction that occurs once in the last stage. */
   words(name: string): readonly string[] {
     const [found, ...others] = this.final.instructions.filter((each) => each.name === name);
     if (found === undefined || others.length > 0) throw new Error(`the last stage should have ${name} once`);
@@ -82,7 +82,7 @@ export class Image {
     }
   }
 
-  /** Steps that need the network, or would change the machine, have an equivalent here. */
+  /** Steps that need the network, or would change the machine, are replaced. */
   #run(command: string, { root, cwd }: { readonly root: string; readonly cwd: string }): void {
     if (command === 'npm ci --ignore-scripts') {
       installFromHere(cwd, () => true);
@@ -93,11 +93,11 @@ export class Image {
         packages[name] !== undefined && packages[name].dev !== true && packages[name].link !== true;
       installFromHere(cwd, isWanted, copyTree);
     } else if (command === 'node native/build.mjs --strict') {
-      // As every installation did; to compile it again takes longer than all tests of the image.
+      // Taken from the checkout, because compiling takes longer than all tests of the image.
       for (const name of ['millrace.node', 'millrace-sandbox'])
         cpSync(path.join(ROOT, 'native/build', name), path.join(cwd, 'native/build', name));
     } else if (/^groupadd .* && useradd /.test(command)) {
-      // A user needs no name.
+      // The user needs no name here.
     } else if (command.startsWith('install --directory ')) {
       const folder = command.split(' ').at(-1) ?? '';
       const [mode] = /(?<=--mode=)\d+/.exec(command) ?? [];
@@ -113,12 +113,15 @@ export class Image {
   }
 }
 
-/** A container of an image: read-only but for its volume and `/tmp`, without capabilities, its program the first process of its namespace. */
+/**
+ * A container of an image: read-only except its volume and `/tmp`, without capabilities, with its program as the first process of its
+ * namespace.
+ */
 export class Container {
   readonly child: Child;
   readonly #image: Image;
 
-  /** `mounts` are files of this machine, read-only, by their places inside. */
+  /** `mounts`: read-only files of this machine, by their paths inside. */
   constructor(image: Image, options: { readonly args: readonly string[]; readonly mounts: Readonly<Record<string, string>> }) {
     this.#image = image;
     const { root } = image;
@@ -154,7 +157,7 @@ export class Container {
     });
   }
 
-  /** The number of its first process on this machine. */
+  /** Process id of its first process on this machine. */
   async pid(): Promise<number> {
     return until('the container has a process', () => {
       const children = readFileSync(`/proc/${this.child.pid}/task/${this.child.pid}/children`, 'utf8').trim();
@@ -181,13 +184,13 @@ export class Container {
   }
 }
 
-/** Whether this machine lets tests have containers of this kind. */
+/** Whether this machine permits such containers. */
 export function canContain(): boolean {
   if (process.getuid?.() !== 0) return false;
   return spawnSync('unshare', ['--mount', '--pid', '--fork', 'mount', '-t', 'tmpfs', 'tmpfs', tmpdir()], { stdio: 'ignore' }).status === 0;
 }
 
-/** Files of the build's context: those of the repository except the ones in `Dockerfile.dockerignore`. */
+/** Files of the build context: files of the repository that `Dockerfile.dockerignore` does not exclude. */
 function contextFiles(): string[] {
   const listed = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], { cwd: ROOT, encoding: 'utf8' });
   const ignored = readFileSync(path.join(ROOT, 'deploy/Dockerfile.dockerignore'), 'utf8').split('\n').filter(Boolean);
@@ -200,7 +203,7 @@ function contextFiles(): string[] {
   return listed.split('\n').filter((file) => file !== '' && !isIgnored(file) && existsSync(path.join(ROOT, file)));
 }
 
-/** The packages of this checkout that are wanted, by the names of the lock file. */
+/** Installs the packages selected by `wants` from this checkout, by the names of the lock file. */
 function installFromHere(cwd: string, wants: (name: string) => boolean, put: (from: string, to: string) => void = symlinkSync): void {
   const modules = path.join(ROOT, 'node_modules');
   const names = readdirSync(modules).flatMap((name) =>
@@ -221,12 +224,12 @@ function installFromHere(cwd: string, wants: (name: string) => boolean, put: (fr
   }
 }
 
-/** By hard links where that can be had: packages are large. Links to folders become folders. */
+/** With hard links if possible, because packages are large. Links to folders become folders. */
 function copyTree(from: string, to: string): void {
   const file = lstatSync(from);
   if (file.isSymbolicLink()) copyTree(path.resolve(path.dirname(from), readlinkSync(from)), to);
   else if (file.isDirectory()) {
-    // The runtime that a package brings is not in an installation without scripts.
+    // An installation without scripts lacks the runtime of the package `node`.
     if (/\/node_modules\/node$|\/node_modules\/\.bin$/.test(from)) return;
     mkdirSync(to, { recursive: true });
     for (const name of readdirSync(from)) copyTree(path.join(from, name), path.join(to, name));

@@ -1,4 +1,4 @@
-/** The client of the API with a judge between it and the server: every request and answer is held against the OpenAPI document that the server gives. */
+/** The API client with a judge between it and the server: every request and answer is compared with the server's OpenAPI document. */
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import { MillraceClient } from '../../src/client/index.ts';
 
@@ -21,9 +21,9 @@ const EVENT_STREAM = 'text/event-stream';
 /** The results of calls through `client`. */
 export class JudgedClient {
   readonly client: MillraceClient;
-  /** `get /v1/version`: the operations that were answered with a success. */
+  /** Operations that succeeded, such as `get /v1/version`. */
   readonly succeeded = new Set<string>();
-  /** Sentences about requests and answers that the document does not have. */
+  /** Sentences about requests and answers that contradict the document. */
   readonly faults: string[] = [];
   readonly #document: Document;
   readonly #operations: readonly {
@@ -41,7 +41,7 @@ export class JudgedClient {
     this.#operations = Object.entries(document.paths).flatMap(([path, methods]) =>
       Object.entries(methods).map(([method, operation]) => ({
         name: `${method} ${path}`,
-        // As the server reads them: a name has no slash, and that of an application no colon.
+        // As the server reads paths: names contain no slash, and names of applications no colon.
         pattern: new RegExp(`^${method} ${path.replace(/\{(\w+)\}/g, (_, name) => (name === 'app' ? '[^/:]+' : '[^/]+'))}$`),
         pointer: `#/paths/${path.replaceAll('~', '~0').replaceAll('/', '~1')}/${method}`,
         operation,
@@ -55,7 +55,7 @@ export class JudgedClient {
     return new JudgedClient(url, token, document as unknown as Document);
   }
 
-  /** Every operation of the document, as `succeeded` names them. */
+  /** Every operation of the document, named as in `succeeded`. */
   get all(): string[] {
     return this.#operations.map(({ name }) => name);
   }
@@ -70,14 +70,14 @@ export class JudgedClient {
   async #watched(base: string, target: string, init: RequestInit): Promise<Response> {
     const answer = await fetch(target, init);
     const method = (init.method ?? 'GET').toLowerCase();
-    // It does not end: its reader has the events judged one by one.
+    // The response does not end: its reader passes the events to `judgeEvent`.
     const isStream = answer.headers.get('content-type')?.startsWith(EVENT_STREAM) === true;
     this.#judge(`${method} ${target.slice(base.length).replace(/\?.*$/, '')}`, init, answer, isStream ? null : await answer.clone().text());
     return answer;
   }
 
   #judge(asked: string, { body }: RequestInit, { status, ok, headers }: Response, text: string | null): void {
-    // Where two fit, the one with fewer names is meant: `/v1/vhosts:reloadAllCertificates`.
+    // If two operations match, the one with fewer names is meant: `/v1/vhosts:reloadAllCertificates`.
     const [found] = this.#operations.filter(({ pattern }) => pattern.test(asked)).sort((a, b) => names(a.name) - names(b.name));
     if (found === undefined) return void this.faults.push(`${asked} is no operation of the document`);
     const { name, pointer, operation } = found;

@@ -11,26 +11,26 @@ import { media, tasks, unfinished } from './recordings.ts';
 import type { TestServer } from './server.ts';
 
 const DEADLINE_MS = 60_000;
-/** For this long neither side may lag before a kill, ms, */
+/** Time for which neither side must be late before a kill, ms. */
 const STEADY_MS = 60;
-/** and this is the limit of the wait, ms: on a machine that never keeps up the kill comes all the same. */
+/** Limit of that wait, ms: on a machine that never keeps up, the kill comes anyway. */
 const MAX_UNSTEADY_MS = 3000;
 
 /** One kill. */
 export interface KillRound {
   readonly server: TestServer;
-  /** Where the tasks record; the names of their files begin with their ids and `_`. */
+  /** Folder of the recordings; file names begin with the id of the task and `_`. */
   readonly root: string;
   readonly ids: readonly string[];
   /** Published as the stream `live`. */
   readonly tags: readonly FlvTag[];
-  /** ms after the first frame was received, and then at the next moment at which neither side lags and the disk follows. */
+  /** ms after the first received frame; the kill then waits until neither side is late and the disk keeps up. */
   readonly killAfter: number;
-  /** The encoder requests no acknowledgements, so that its socket rests; its sent frames before the kill count as received. */
+  /** The encoder requests no acknowledgements, so that its socket rests; all frames sent before the kill count as received. */
   readonly rests?: boolean;
 }
 
-/** The loss of one task: frames that the server had received and that are in no file. */
+/** Loss of one task: frames that the server had received but that are in no file. */
 export interface KillLoss {
   readonly id: string;
   readonly files: readonly string[];
@@ -40,7 +40,7 @@ export interface KillLoss {
   readonly log: string;
 }
 
-/** Publishes, kills, starts again, and waits until all files are finished. Each must play to its end. */
+/** Publishes, kills, restarts, and waits until all files are finished. Each must play to its end. */
 export async function killOnce({ server, root, ids, tags, killAfter, rests = false }: KillRound): Promise<KillLoss[]> {
   const before = new Set(media(root));
   const encoder = await AcknowledgedPublisher.start(server.ports.rtmp, 'live', tags, !rests);
@@ -71,8 +71,8 @@ export async function killOnce({ server, root, ids, tags, killAfter, rests = fal
 }
 
 /**
- * Waits until neither side lags and the disk follows. A delayed process sends, and reads, several frames at once; if it is this process,
- * the kill is sent with them. The file cannot contain the data of the last millisecond, nor data that the disk does not take.
+ * Waits until neither side is late and the disk keeps up. A process that was held up sends, and reads, several frames at once; if this
+ * process was, the kill is sent with them. The file cannot contain data of the last millisecond, or data that the disk does not take.
  */
 async function steady(encoder: AcknowledgedPublisher, folder: string): Promise<void> {
   const begin = performance.now();

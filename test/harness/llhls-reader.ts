@@ -1,4 +1,4 @@
-/** A plain client of LL-HLS: blocking reloads of one media playlist, and the parts it lists, from one server or from several in turns. */
+/** A simple LL-HLS client: blocking reloads of one media playlist, and its parts, from one server or from several in turns. */
 import { createHash } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type ListedSegment, type MediaPlaylist, parseMediaPlaylist } from '../support/playlist/media-playlist.ts';
@@ -7,9 +7,9 @@ import { fetchText, openSession } from './viewer.ts';
 const DEADLINE_MS = 20_000;
 const RETRY_MS = 100;
 
-/** Reads until `stop`. Playlists are compared with earlier playlists of the same and other servers: `faults` lists contradictions. */
+/** Reads until `stop`. Playlists are compared with earlier playlists of the same and other servers; `faults` lists contradictions. */
 export class LlhlsReader {
-  /** By number, as it was listed last. */
+  /** Last listing of each segment, by number. */
   readonly segments = new Map<number, ListedSegment>();
   readonly faults: string[] = [];
   /** The last playlist. */
@@ -33,7 +33,7 @@ export class LlhlsReader {
     this.#path = path;
     this.#headers = headers;
     this.#done = this.#follow();
-    // For `stop`, which may never be called when a test has failed.
+    // The rejection is reported by `stop`, which a failed test may never call.
     this.#done.catch(() => {});
   }
 
@@ -83,7 +83,7 @@ export class LlhlsReader {
     }
   }
 
-  /** Null where the server has no answer. */
+  /** Null if the server does not answer. */
   async #text(query: string): Promise<string | null> {
     const url = this.#url(this.#path + (this.#path.includes('?') ? query : query.replace('&', '?')));
     try {
@@ -125,7 +125,7 @@ export class LlhlsReader {
   }
 }
 
-/** The difference between two listings of one segment; null: none. One of them may be older, and playlists omit parts of old segments. */
+/** Difference between two listings of a segment; null: none. One may be older, and playlists omit parts of old segments. */
 function contradiction(a: ListedSegment, b: ListedSegment): string | null {
   const differs = (what: string, left: unknown, right: unknown): string | null =>
     left === right ? null : `${what} ${String(left)}, then ${String(right)}`;

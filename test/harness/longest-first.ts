@@ -2,8 +2,8 @@
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /**
- * Files that wait for most of a minute although they are short to read, the longest first. Where no earlier run is known, as on a clean checkout,
- * vitest goes by the size of files, and these would run alone at the end while the other workers rest.
+ * Files that mostly wait for a minute although they are short, longest first. Without results of an earlier run, as in a clean checkout,
+ * vitest sorts by size, and these files would run alone at the end.
  */
 export const EARLY: readonly string[] = [
   'test/e2e/stand-in.test.ts',

@@ -2,9 +2,9 @@
 import { createSocket, type Socket } from 'node:dgram';
 
 export interface LossyRelayOptions {
-  /** Where the server's media port is, on loopback. */
+  /** The server's media port on loopback. */
   readonly server: number;
-  /** Which media suffers; default: that to players. */
+  /** Affected direction; default: to players. */
   readonly towards?: 'player' | 'server';
   /** Shares of media packets, 0 to 1. */
   readonly loss?: number;
@@ -12,9 +12,9 @@ export interface LossyRelayOptions {
   readonly reordering?: number;
 }
 
-/** Packets wait this long, ms, for a path that is too narrow; beyond, they are lost. */
+/** Maximum wait of packets for a narrow path, ms; beyond it they are lost. */
 const QUEUE_MS = 300;
-/** Packets are held back this long, ms, to be overtaken. */
+/** Delay of packets that others overtake, ms. */
 const HOLD_MS = 20;
 
 export class LossyRelay {
@@ -24,14 +24,14 @@ export class LossyRelay {
   /** A linear congruential generator: every run loses the same packets. */
   #seed = 12_345;
   #closed = false;
-  /** Bits per second of all that goes to players. */
+  /** Bits per second towards players. */
   capacity = Number.POSITIVE_INFINITY;
   forwarded = 0;
   dropped = 0;
   repeated = 0;
-  /** Held back, so that others overtake them. */
+  /** Number of packets that were held back. */
   overtaken = 0;
-  /** The time at which the path has carried everything so far, ms. */
+  /** Time at which the path is free again, ms. */
   #free = 0;
 
   private constructor(options: LossyRelayOptions, front: Socket) {
@@ -52,7 +52,7 @@ export class LossyRelay {
     return new LossyRelay(options, front);
   }
 
-  /** The port for players, instead of the server's. */
+  /** The port that players use in place of the server's. */
   get port(): number {
     return this.#front.address().port;
   }
@@ -83,7 +83,7 @@ export class LossyRelay {
 
   #carry(datagram: Buffer, send: () => void): void {
     const { loss = 0, duplication = 0, reordering = 0 } = this.#options;
-    // Checks and the handshake pass: this is about media.
+    // Checks and handshakes pass unharmed: the tests concern media.
     const isMedia = (datagram[0] ?? 0) >= 128;
     if (isMedia && this.#random() < loss) {
       this.dropped += 1;

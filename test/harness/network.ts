@@ -1,9 +1,9 @@
-/** Separate hosts on this machine: network namespaces around a router that can drop the packets between any two of them. */
+/** Separate hosts on this machine: network namespaces around a router that can drop the packets between any two. */
 import { spawnSync } from 'node:child_process';
 
 /** Addresses reserved for tests of networks (RFC 2544). */
 const PREFIX = '198.18';
-/** Networks that may exist beside each other on this machine. */
+/** Limit of simultaneous networks on this machine. */
 const NETWORKS = 250;
 /** Addresses of a link: network, router, host, broadcast. */
 const LINK = 4;
@@ -15,7 +15,7 @@ function run(...words: readonly string[]): void {
   if (status !== 0) throw new Error(`${words.join(' ')}: ${error?.message ?? stderr.trim()}`);
 }
 
-/** Why there can be no such network here; null when there can. */
+/** Why such a network is impossible here; null if it is possible. */
 export function whyNoNetwork(): string | null {
   const name = `millrace-probe-${process.pid}`;
   try {
@@ -42,7 +42,7 @@ export class Network {
     this.#id = `millrace-${process.pid}-${number}`;
   }
 
-  /** Throws where `whyNoNetwork` has a reason. */
+  /** Throws if `whyNoNetwork` has a reason. */
   static open(hosts: readonly string[]): Network {
     const network = new Network(hosts, process.pid % NETWORKS);
     try {
@@ -61,12 +61,12 @@ export class Network {
     return this.#address(at, 2);
   }
 
-  /** What to put before a program and its arguments, so that it runs at a host. */
+  /** Prefix of a command line that runs at a host. */
   at(host: string): readonly string[] {
     return ['ip', 'netns', 'exec', this.#space(host)];
   }
 
-  /** Drops everything between two nodes from now on, silently. */
+  /** Silently drops everything between two nodes from now on. */
   cut(one: string, other: string): void {
     this.#rules('add', one, other);
   }
@@ -116,7 +116,7 @@ export class Network {
     }
   }
 
-  /** On the link of the host at `at`: 1 is the router, 2 the host. */
+  /** Address on the link of host `at`: 1 is the router, 2 the host. */
   #address(at: number, which: 1 | 2): string {
     return `${PREFIX}.${this.#number}.${at * LINK + which}`;
   }

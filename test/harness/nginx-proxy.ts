@@ -1,4 +1,4 @@
-/** nginx in front of the server, as the guide has it. */
+/** nginx in front of the server, configured as in the guide. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import path from 'node:path';
@@ -13,7 +13,7 @@ export interface NginxProxy {
   readonly port: number;
 }
 
-/** Passes everything to `upstream`, a port of loopback. Its files go below `folder`; the caller stops `child`. */
+/** Forwards everything to `upstream`, a port on loopback. Writes its files below `folder`; the caller stops `child`. */
 export async function startNginxProxy(folder: string, upstream: number): Promise<NginxProxy> {
   const [port = 0] = await freePorts(1);
   const prefix = path.join(folder, 'nginx-proxy');

@@ -1,5 +1,6 @@
 /**
- * Two nodes that share a pull, a channel and a push, an edge and a Redis, each at its own host: packets between any two can be dropped.
+ * Two nodes that share a pull, a channel and a push, with an edge and a Redis, each at its own host: packets between any two can be
+ * dropped.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -13,7 +14,7 @@ import { until } from './poll.ts';
 import { freePorts } from './ports.ts';
 import { startServer, type TestServer } from './server.ts';
 
-/** The least that the configuration takes. */
+/** The minimum of the configuration. */
 export const LEASE_MS = 3000;
 const STREAMS = `${apiPath.app('default', 'app')}/streams`;
 const WORKS = ['pull', 'channel', 'push'] as const;
@@ -44,7 +45,7 @@ export class NodeNetwork {
     this.nodes = nodes;
   }
 
-  /** Both nodes know the same, and one does each work. Throws where `whyNoNetwork` has a reason. */
+  /** Resolves when both nodes know the work, and one does each. Throws if `whyNoNetwork` has a reason. */
   static async open(): Promise<NodeNetwork> {
     const folder = mkdtempSync(path.join(tmpdir(), 'millrace-network-'));
     for (const name of ['media', 'files']) mkdirSync(path.join(folder, name));
@@ -101,7 +102,7 @@ export class NodeNetwork {
   /** The present work of a node. */
   async worksOf({ server }: NetworkNode): Promise<Work[]> {
     const streams = await server.api.get<string[]>(STREAMS);
-    // A waiting node is listed, too, and may have the film from the other node.
+    // A waiting node is listed, too, and may relay the film from the other node.
     const film = streams.includes('film') ? await server.api.get<StreamInformation>(apiPath.stream('film')) : null;
     const plays = film?.input.sourceUrl.startsWith('file:') === true && film.outputs.length > 0;
     const { body } = await server.api.call('POST', `${apiPath.app('default', 'app')}:pushes`, {});
@@ -123,7 +124,7 @@ export class NodeNetwork {
     );
   }
 
-  /** The node that `node` is not. */
+  /** The node other than `node`. */
   other(node: NetworkNode): NetworkNode {
     const [one, two] = this.nodes;
     return node === one ? two : one;
@@ -139,13 +140,13 @@ export class NodeNetwork {
     return (await this.edge.server.api.get<StreamInformation>(apiPath.stream('film'))).input;
   }
 
-  /** Waits until the origin map has the film at a node. */
+  /** Waits until the origin map names a node for the film. */
   async registered({ host }: NetworkNode): Promise<void> {
     const address = this.network.address(host);
     await until(`the film of ${host} in the map`, async () => (await this.redis.value('app/film'))?.includes(`//${address}:`), DEADLINE);
   }
 
-  /** Waits until the edge has the film from a node, which may itself relay it. */
+  /** Waits until the edge gets the film from a node, which may itself relay it. */
   async comesFrom({ host }: NetworkNode): Promise<void> {
     const address = this.network.address(host);
     await until(

@@ -1,4 +1,4 @@
-/** The socket of a service manager, with Python behind it: Node.js has no Unix datagram sockets. */
+/** The socket of a service manager, read by Python, because Node.js has no Unix datagram sockets. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -24,7 +24,7 @@ export interface Notification {
 
 /** Receives the notifications of a supervised process. The caller calls `close`. */
 export class NotifySocket {
-  /** For `NOTIFY_SOCKET`. */
+  /** Value of `NOTIFY_SOCKET`. */
   readonly name: string;
   readonly #folder: string;
   readonly #child: Child;
@@ -41,18 +41,18 @@ export class NotifySocket {
     return made;
   }
 
-  /** Everything that has come, in order. */
+  /** All received messages, in order. */
   get heard(): readonly Notification[] {
     const lines = this.#child.stdout.split('\n').slice(1, -1);
     return lines.map((line) => JSON.parse(line) as Notification);
   }
 
-  /** How many messages have said this. */
+  /** Number of messages with this text. */
   count(text: string): number {
     return this.heard.filter((message) => message.text === text).length;
   }
 
-  /** Waits for a message that begins like this, behind `from` others. */
+  /** Waits for a message with this beginning, after the first `from` messages. */
   async hears(beginning: string, from = 0): Promise<Notification> {
     return until(
       `the service manager hears ${beginning}`,

@@ -1,4 +1,4 @@
-/** Publishes audio in Opus over Enhanced RTMP in real time: a tone that ffmpeg has encoded. */
+/** Publishes Opus over Enhanced RTMP in real time: a tone encoded by ffmpeg. */
 import { execFileSync } from 'node:child_process';
 import { requireProgram } from '../../scripts/ensure-tools.ts';
 import { serializeAudioTagHeader } from '../../src/containers/flv/audio-tag.ts';

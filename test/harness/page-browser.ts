@@ -1,4 +1,4 @@
-/** Headless Chromium together with a little web server for one page and the scripts beside it. */
+/** Headless Chromium with a small web server for one page and its scripts. */
 import { readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import { createRequire } from 'node:module';
@@ -21,8 +21,8 @@ export const CHROMIUM_ARGUMENTS = [
 ];
 
 /**
- * Starts Chromium without a window; the caller closes it. Its headless shell, if installed, is the same engine without the browser around
- * it: it starts with a quarter of the work.
+ * Starts Chromium without a window; the caller closes it. The headless shell, if installed, is the same engine without the browser around
+ * it, and starts with a quarter of the work.
  */
 export async function launchChromium(args: readonly string[]): Promise<Browser> {
   const executablePath = findProgram('chromium-headless-shell') ?? requireProgram('chromium');
@@ -32,7 +32,7 @@ export async function launchChromium(args: readonly string[]): Promise<Browser> 
 export interface PageSource {
   /** File of the page in this folder. */
   readonly page: string;
-  /** Scripts served beside it: path in the page to the module that holds the script. */
+  /** Scripts served with the page: module of each script by its path in the page. */
   readonly scripts: Readonly<Record<string, string>>;
   /** Switches of Chromium that this page needs. */
   readonly switches?: readonly string[];
@@ -53,9 +53,9 @@ export class PageBrowser {
     return new PageBrowser(await launchChromium([...CHROMIUM_ARGUMENTS, ...switches]), server);
   }
 
-  /** Opens the page with `query` in a window of that size. */
+  /** Opens the page with `query` in a window of this size. */
   async open(size: { width: number; height: number }, query: Readonly<Record<string, string>> = {}): Promise<Page> {
-    // Requests that a page sends on closing are sent while its context exists.
+    // Requests sent on closing need the page's context to exist.
     const context = await this.#browser.newContext({ viewport: size });
     const page = await context.newPage();
     const { port } = this.#server.address() as AddressInfo;

@@ -33,7 +33,7 @@ async function follow(url: string): Promise<void> {
     const response = await fetch(asked);
     const text = await response.text();
     const at = Date.now();
-    // A part that is so late that the server gives up is reported as late.
+    // A part that is so late that the server gives up counts as late.
     if (!response.ok) {
       await delay(RETRY_MS);
       continue;
@@ -44,7 +44,7 @@ async function follow(url: string): Promise<void> {
         const { msn, discontinuity } = segment;
         const isNew = wanted === null || msn > wanted.msn || (msn === wanted.msn && part >= wanted.part);
         if (isNew) {
-          // The arrival time of parts from before the first response is unknown.
+          // The arrival of parts before the first response is unknown.
           if (wanted !== null) parts.push({ msn, part, discontinuity, start, end: start + duration, duration, at });
         }
         start += duration;

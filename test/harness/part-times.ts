@@ -1,10 +1,12 @@
-/** The arrival time of each part of a media playlist, by a plain client on a separate thread: a busy test makes no part late. */
+/**
+ * Arrival times of the parts of a media playlist, measured by a simple client on a separate thread, so that a busy test delays no part.
+ */
 import { Worker } from 'node:worker_threads';
 import type { TimedPart } from './part-times-thread.ts';
 
-/** The delay behind its media for which a player waits that holds back three parts, s. */
+/** Delay of a part after its media at which a player with a hold-back of three parts has to wait, s. */
 const LATE_S = 0.5;
-/** The neighbourhood of a boundary, s. */
+/** Time around a boundary, s. */
 const AROUND_S = 2;
 
 /** Follows one media playlist until `stop`. */
@@ -18,18 +20,17 @@ export class PartTimes {
     this.#worker = new Worker(new URL('./part-times-thread.ts', import.meta.url), { workerData: url });
     this.#worker.once('message', (parts) => this.#parts.resolve(parts));
     this.#worker.once('error', (error) => this.#parts.reject(error));
-    // For `stop`, which may never be called when a test has failed.
+    // The rejection is reported by `stop`, which a failed test may never call.
     this.#parts.promise.catch(() => undefined);
   }
 
   /**
-   * Ends the requests. One line for each discontinuity and for every late part elsewhere, to explain a player's errors. May be called
-   * twice.
+   * Ends the requests. Returns a line for each discontinuity, and for each late part elsewhere, to explain errors of players. Idempotent.
    */
   async stop(): Promise<string[]> {
     this.#worker.postMessage('stop');
     const parts = await this.#parts.promise;
-    // How far the date-times lie from the clock is the same for all parts.
+    // The offset between date-times and the clock is equal for all parts.
     const least = Math.min(...parts.map(({ at, end }) => at / 1000 - end));
     const timed = parts.map((part) => ({ ...part, late: part.at / 1000 - part.end - least }));
     const splices = timed.filter(({ discontinuity, part }) => discontinuity && part === 0);

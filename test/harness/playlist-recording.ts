@@ -1,4 +1,7 @@
-/** Records a media playlist, and decodes it map by map: readers that keep the first map for all (ffmpeg's own) cannot judge it. */
+/**
+ * Records a media playlist, and decodes it separately for each map, because readers that keep the first map (such as ffmpeg's own) cannot
+ * judge it.
+ */
 import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -10,7 +13,7 @@ const EVERY_MS = 250;
 const SLOW_MS = 3000;
 const SAMPLE_RATE = 48_000;
 const LOUD = 3000;
-/** Samples of quiet between two beeps. */
+/** Samples of silence between two beeps. */
 const QUIET = SAMPLE_RATE * 0.3;
 const BRIGHT = 128;
 const MAX_OUTPUT = 256 * 1024 * 1024;
@@ -24,9 +27,9 @@ interface RecordedSegment {
 
 /** Segments of one map between two discontinuities. */
 export interface RecordedRun {
-  /** Of its first segment. */
+  /** Number of its first segment. */
   readonly number: number;
-  /** The init segment and all that follow it. */
+  /** The init segment and all its media segments. */
   readonly data: Buffer;
 }
 
@@ -43,7 +46,7 @@ export class PlaylistRecording {
   constructor(url: string) {
     this.#url = url;
     this.#done = this.#follow();
-    // For `stop`, which may never be called when a test has failed.
+    // The rejection is reported by `stop`, which a failed test may never call.
     this.#done.catch(() => {});
   }
 
@@ -103,7 +106,7 @@ export class PlaylistRecording {
   }
 }
 
-/** Frames with their times, seconds, and ffmpeg's errors. */
+/** Frames with their times, seconds, and the errors of ffmpeg. */
 export interface DecodedPictures {
   readonly pictures: readonly { readonly at: number; readonly light: number }[];
   readonly complaints: string;
@@ -124,7 +127,7 @@ export function decodePictures({ data, number }: RecordedRun, folder: string): D
   return { pictures, complaints: lines.filter((line) => /error|invalid|corrupt|conceal|missing/i.test(line)).join('\n') };
 }
 
-/** Times at which beeps begin, seconds, and ffmpeg's errors. */
+/** Times of the beginnings of beeps, seconds, and the errors of ffmpeg. */
 export function decodeBeeps(
   { data, number }: RecordedRun,
   folder: string,
@@ -140,13 +143,13 @@ export function decodeBeeps(
   return { beeps: beginnings(stdout).map((sample) => start + sample / SAMPLE_RATE), complaints: stderr.trim() };
 }
 
-/** Times of the frames with which flashes begin, seconds. */
+/** Times of the frames at which flashes begin, seconds. */
 export function flashesOf(pictures: DecodedPictures['pictures']): number[] {
   const begins = pictures.filter(({ light }, index) => light >= BRIGHT && index > 0 && (pictures[index - 1]?.light ?? 0) < BRIGHT);
   return begins.map(({ at }) => at);
 }
 
-/** How much later than each flash the nearest beep is, ms. */
+/** Delay of the nearest beep after each flash, ms. */
 export function offsetsOf(flashes: readonly number[], beeps: readonly number[]): number[] {
   return flashes.map((flash) => {
     const distances = beeps.map((beep) => (beep - flash) * 1000);

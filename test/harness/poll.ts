@@ -12,8 +12,8 @@ export interface PollOptions {
 }
 
 /**
- * Asks `probe` until it returns something else than undefined, null or false, and returns that. Throws
- * naming `what` and the last answer or error when the deadline passes.
+ * Calls `probe` until it returns something other than undefined, null or false, and returns that. Throws naming `what` and the last answer
+ * or error when the deadline passes.
  */
 export async function until<T>(what: string, probe: () => T | Promise<T>, options: PollOptions = {}): Promise<NonNullable<T>> {
   const deadlineMs = options.deadlineMs ?? DEFAULT_DEADLINE_MS;
@@ -33,7 +33,7 @@ export async function until<T>(what: string, probe: () => T | Promise<T>, option
   }
 }
 
-/** Rejects when `promise` has not settled in time. */
+/** Rejects if `promise` has not settled in time. */
 export async function within<T>(what: string, deadlineMs: number, promise: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_resolve, reject) => {

@@ -8,17 +8,17 @@ import { createServer } from 'node:net';
  * listens on it.
  */
 const FIRST = 11_000;
-/** Each worker of the tests has a share of its own. */
+/** Number of shares; each test worker has its own. */
 const SHARES = 16;
 const SHARE = 1300;
-/** RTP has its reports on the port behind. */
+/** RTCP uses the port after RTP's. */
 const STEP = 2;
 
 const { VITEST_POOL_ID = '0' } = process.env;
 const begin = FIRST + (Number(VITEST_POOL_ID) % SHARES) * SHARE;
 let next = STEP * Math.floor(Math.random() * (SHARE / STEP));
 
-/** Returns `count` different ports that were free a moment ago, for TCP and UDP. Throws if there are not enough. */
+/** Returns `count` different ports that are free now, for TCP and UDP. Throws if there are not enough. */
 export async function freePorts(count: number): Promise<number[]> {
   const ports: number[] = [];
   for (let tries = SHARE / STEP; ports.length < count; tries -= 1) {

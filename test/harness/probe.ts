@@ -25,7 +25,7 @@ export interface Probed {
 
 const DEADLINE_MS = 30_000;
 
-/** Reads `url` with ffprobe; throws its error text when it cannot. */
+/** Reads `url` with ffprobe; throws its error text on failure. */
 export async function probe(url: string): Promise<Probed> {
   const child = new Child(requireProgram('ffprobe'), ['-v', 'error', '-of', 'json', '-show_streams', '-analyzeduration', '3M', url]);
   try {
@@ -39,15 +39,14 @@ export async function probe(url: string): Promise<Probed> {
 }
 
 /**
- * Keeps ffmpeg from putting frames on the grid of a frame rate: camera sources have no such grid, and at a splice two frames may be closer
- * together, which would get the same number. Its remaining complaints about times concern frames that are really shown at once, or out of
- * order.
+ * Keeps ffmpeg from aligning frames to a frame rate: camera sources have none, and at a splice two frames may be so close that they would
+ * get the same number. Its remaining complaints about times concern frames that are really simultaneous, or out of order.
  */
 export const UNEVEN = ['-fps_mode', 'passthrough', '-enc_time_base:v', '1:90000'];
 
 /**
- * Decodes everything ffmpeg reads from `url` in `seconds` of media; returns frames decoded and error lines. `uneven`: the
- * frames come at no fixed rate, or are spliced.
+ * Decodes `seconds` of media that ffmpeg reads from `url`; returns the number of frames and the error lines. `uneven`: the frames have no
+ * fixed rate, or are spliced.
  */
 export async function decode(url: string, seconds: number, { uneven = false } = {}): Promise<{ frames: number; errors: string }> {
   const output = ['-map', '0:v:0', '-map', '0:a:0?', '-t', `${seconds}`, ...(uneven ? UNEVEN : []), '-f', 'null', '-'];
@@ -62,14 +61,14 @@ export async function decode(url: string, seconds: number, { uneven = false } = 
   }
 }
 
-/** Video frames in a file, by its packets. */
+/** Number of video frames in a file, counted by packets. */
 export async function countFrames(file: string): Promise<number> {
   const entries = ['-select_streams', 'v:0', '-count_packets', '-show_entries', 'stream=nb_read_packets', '-of', 'csv=p=0'];
   const child = new Child(requireProgram('ffprobe'), ['-v', 'error', ...entries, file]);
   try {
     const { code } = await child.ended(DEADLINE_MS);
     if (code !== 0) throw new Error(`ffprobe ${file}: ${child.stderr.slice(-1000)}`);
-    // Of a transport stream ffprobe prints the stream twice, also as part of its program.
+    // For a transport stream ffprobe prints the stream twice, once as part of its program.
     return Number(/^\d+/.exec(child.stdout.trim())?.[0]);
   } finally {
     await child.kill();

@@ -1,4 +1,4 @@
-/** Prometheus itself, with the configuration and the rules of our documentation, in front of a server. */
+/** Prometheus in front of a server, with the configuration and rules of our documentation. */
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -16,7 +16,7 @@ export interface Sample {
   readonly value: readonly [time: number, value: string];
 }
 
-/** A rule as Prometheus has it. */
+/** A rule as loaded by Prometheus. */
 export interface LoadedRule {
   readonly name: string;
   readonly health: string;
@@ -36,7 +36,7 @@ export class Prometheus {
     this.#folder = folder;
   }
 
-  /** Asks `target` with `token` every second. Resolves when it has done so several times. */
+  /** Scrapes `target` with `token` every second. Resolves after several scrapes. */
   static async start(target: string, token: string): Promise<Prometheus> {
     const folder = mkdtempSync(path.join(tmpdir(), 'millrace-prometheus-'));
     cpSync(path.join(FOLDER, 'alert-rules.yml'), path.join(folder, 'alert-rules.yml'));

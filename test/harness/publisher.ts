@@ -1,4 +1,4 @@
-/** A real encoder: ffmpeg sends a moving test frame and a tone over RTMP. */
+/** A real encoder: ffmpeg sends a moving test pattern and a tone over RTMP. */
 import { existsSync } from 'node:fs';
 import { requireProgram } from '../../scripts/ensure-tools.ts';
 import { Child, type ChildExit } from './child.ts';

@@ -1,4 +1,4 @@
-/** A file that is published unchanged, and the contents of a recording of it, packet by packet. */
+/** A file that is published unchanged, and the packets of a recording of it. */
 import { execFileSync } from 'node:child_process';
 import { requireProgram } from '../../scripts/ensure-tools.ts';
 import { Child } from './child.ts';
@@ -20,15 +20,12 @@ const ENCODE = [
   '1',
 ];
 
-/**
- * Frames of `encodeSource` that a kill may cost of the data that the server had read: 0.4 s, which is a fragment, and the frame that ends
- * it.
- */
+/** Frames of `encodeSource` that a kill may lose of the data that the server had read: 0.4 s, a fragment, and the frame that ends it. */
 export const MAX_LOST = { video: 0.4 * 30 + 1, audio: Math.floor((0.4 * 48_000) / 1024) + 1 } as const;
-/** Of the data that the encoder had sent: a tenth of a second more, for which its socket may rest. */
+/** For data that the encoder had sent: a tenth of a second more, the time that its socket may rest. */
 export const MAX_LOST_AT_REST = { video: 0.5 * 30 + 1, audio: Math.floor((0.5 * 48_000) / 1024) + 1 } as const;
 
-/** Encodes `seconds` of picture (30 a second, B-frames, a keyframe each second) and tone into the FLV file `path`. */
+/** Encodes `seconds` of video (30 frames a second, B-frames, a keyframe each second) and a tone into the FLV file `path`. */
 export function encodeSource(path: string, seconds: number): void {
   const picture = ['-f', 'lavfi', '-i', 'testsrc2=size=320x180:rate=30'];
   const tone = ['-f', 'lavfi', '-i', 'sine=frequency=440:sample_rate=48000'];
@@ -49,7 +46,7 @@ export function encodeSource(path: string, seconds: number): void {
   ]);
 }
 
-/** Sends the packets of `path` in their own time. The caller stops it. */
+/** Sends the packets of `path` in real time. The caller stops it. */
 export function publishFile(path: string, url: string): Child {
   const arguments_ = ['-v', 'error', '-nostdin', '-re', '-i', path, '-c', 'copy', '-f', 'flv', '-flvflags', 'no_duration_filesize', url];
   return new Child(requireProgram('ffmpeg'), arguments_, { name: `ffmpeg ${url}` });
@@ -66,7 +63,7 @@ export interface FilePackets {
   readonly audio: readonly FilePacket[];
 }
 
-/** Packets of a media file in the order of their presentation. Throws ffprobe's errors. */
+/** Packets of a media file in order of presentation. Throws the errors of ffprobe. */
 export function packetsOf(path: string): FilePackets {
   const show = ['-show_packets', '-show_data_hash', 'md5', '-show_entries', 'packet=codec_type,pts_time,data_hash'];
   const child = execFileSync(requireProgram('ffprobe'), ['-v', 'error', '-of', 'json', ...show, path], {
@@ -82,7 +79,7 @@ export function packetsOf(path: string): FilePackets {
   return { video: of('video'), audio: of('audio') };
 }
 
-/** Decodes the whole file; throws when the decoder complains. Returns how many pictures it held. */
+/** Decodes the whole file; throws when the decoder complains. Returns the number of frames. */
 export function decodedFrames(path: string): number {
   const arguments_ = ['-v', 'error', '-xerror', '-nostdin', '-i', path, '-progress', 'pipe:1', '-f', 'null', '-'];
   const progress = execFileSync(requireProgram('ffmpeg'), arguments_, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });

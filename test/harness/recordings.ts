@@ -1,4 +1,4 @@
-/** Recordings of the application `app` through the API, and the files they leave. */
+/** Recordings of the application `app` through the API, and their files. */
 import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -21,7 +21,7 @@ export interface RecordTask {
   readonly outputFilePath?: string;
 }
 
-/** A server that records into a folder of its own; both go with the test. */
+/** A server that records into its own folder; both end with the test. */
 export async function startRecorder(options: StartOptions = {}): Promise<{ server: TestServer; root: string }> {
   const root = mkdtempSync(path.join(tmpdir(), 'millrace-recorded-'));
   const server = await startServer({ ...options, recordRoot: root });
@@ -32,7 +32,7 @@ export async function startRecorder(options: StartOptions = {}): Promise<{ serve
   return { server, root };
 }
 
-/** Ends an encoder with the test. */
+/** Stops an encoder at the end of the test. */
 export function stopAtEnd<T extends { stop(): Promise<unknown> }>(encoder: T): T {
   onTestFinished(async () => {
     await encoder.stop();
@@ -67,14 +67,14 @@ export async function task(server: TestServer, id: string): Promise<RecordTask |
   return (await tasks(server)).find((one) => one.id === id);
 }
 
-/** Recorded files that have their names, by their paths in `root`. */
+/** Recorded files with their final names, as paths in `root`. */
 export function media(root: string): string[] {
   return readdirSync(root, { recursive: true, encoding: 'utf8' })
     .filter((name) => /\.(mp4|ts)$/.test(name) && !path.basename(name).startsWith('tmp_'))
     .sort();
 }
 
-/** Files without their names yet. */
+/** Recorded files without their final names. */
 export function unfinished(root: string): string[] {
   return readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((name) => path.basename(name).startsWith('tmp_'));
 }

@@ -1,4 +1,4 @@
-/** nginx with its RTMP module: takes streams of any name and keeps them as FLV files. */
+/** nginx with its RTMP module: accepts streams of any name and keeps them as FLV files. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import path from 'node:path';
@@ -16,7 +16,7 @@ export interface RtmpNginx {
   readonly recordings: string;
 }
 
-/** Everything it writes goes below `folder`. The caller stops `child`. */
+/** Writes everything below `folder`. The caller stops `child`. */
 export async function startRtmpNginx(folder: string): Promise<RtmpNginx> {
   const [port = 0] = await freePorts(1);
   const prefix = path.join(folder, 'rtmp-nginx');

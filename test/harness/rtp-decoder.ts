@@ -1,4 +1,4 @@
-/** ffmpeg that takes one stream out of RTP and decodes it into a file. */
+/** ffmpeg that receives one stream over RTP and decodes it into a file. */
 import { createSocket } from 'node:dgram';
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -16,7 +16,7 @@ export interface RtpDecoderOptions {
   readonly map: string;
   /** ffmpeg's output format. */
   readonly output: readonly string[];
-  /** For the files that ffmpeg reads and writes. */
+  /** Folder of the files that ffmpeg reads and writes. */
   readonly folder: string;
 }
 
@@ -64,7 +64,7 @@ export class RtpDecoder {
     }
   }
 
-  /** Waits until ffmpeg has had enough. */
+  /** Waits until ffmpeg ends by itself. */
   async ended(deadlineMs: number): Promise<ChildExit> {
     return await this.#child.ended(deadlineMs);
   }

@@ -1,11 +1,11 @@
-/** A real RTSP server: GStreamer's, with live test sources. */
+/** A real RTSP server, GStreamer's, with live test sources. */
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Child } from './child.ts';
 import { until } from './poll.ts';
 
 const SCRIPT = path.join(path.dirname(fileURLToPath(import.meta.url)), 'rtsp-server.py');
-/** Debian's Python: that of the PATH may lack its packages. */
+/** Debian's Python, because another in the PATH may lack its packages. */
 const PYTHON = '/usr/bin/python3';
 
 export class RtspTestServer {
@@ -22,7 +22,7 @@ export class RtspTestServer {
     return `rtsp://127.0.0.1:${this.#ports[0]}/${name}`;
   }
 
-  /** The same behind authentication; `login` is `user:password`. */
+  /** URL of a stream that needs authentication; `login` is `user:password`. */
   guarded(method: 'digest' | 'basic', login: string, name: string): string {
     return `rtsp://${login}@127.0.0.1:${this.#ports[method === 'digest' ? 1 : 2]}/${name}`;
   }

@@ -1,6 +1,6 @@
 /**
- * The media that most encoders of the tests send, encoded once for all of them: encoding takes a tenth of a core for each, which is more
- * than serving it. ffmpeg sends a film repeatedly, without a gap at its beginning.
+ * The media that most test encoders send, encoded once for all of them: encoding takes a tenth of a core per encoder, which is more than
+ * serving. ffmpeg sends a film in a loop without a gap.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -12,11 +12,11 @@ import { type EncodingOptions, encodingArguments, PUBLISH_DEFAULTS } from './enc
 
 type FilmOptions = Omit<EncodingOptions, 'withClock'>;
 
-/** A whole number of frames, and of AAC frames at 48 kHz: none is cut where the film begins again. */
+/** A whole number of video frames, and of AAC frames at 48 kHz, so that none is cut at the loop. */
 const SECONDS = 16;
 const AAC_FRAMES = (SECONDS * 48_000) / 1024;
 
-/** The films that several test files send, or one test for long. Each is a whole number of GOPs. */
+/** Films that several test files send, or one test for long. Each is a whole number of GOPs. */
 const FILMS: readonly FilmOptions[] = [
   {},
   { width: 320, height: 180, videoKbps: 300 },
@@ -38,7 +38,7 @@ export async function makeFilms(): Promise<void> {
   await Promise.all(FILMS.filter((options) => !existsSync(pathOf(options))).map(make));
 }
 
-/** The file that ffmpeg is to send for these options; null when they must be encoded. It may not be there: `makeFilms` makes it. */
+/** The file that ffmpeg sends for these options; null if they have to be encoded live. `makeFilms` makes the file. */
 export function fileOf(options: FilmOptions): string | null {
   const name = nameOf(options);
   return FILMS.some((film) => nameOf(film) === name) ? pathOf(options) : null;
@@ -57,7 +57,7 @@ function nameOf(options: FilmOptions): string {
 async function make(options: FilmOptions): Promise<void> {
   const { fps } = { ...PUBLISH_DEFAULTS, ...options };
   const file = pathOf(options);
-  // Others may make the same.
+  // Another process may be making the same film.
   const unfinished = `${file}.${process.pid}`;
   const lengths = ['-frames:v', `${SECONDS * fps}`, '-frames:a', `${AAC_FRAMES}`];
   const args = ['-v', 'error', '-nostdin', '-y', ...encodingArguments(options, []), ...lengths, '-f', 'flv', unfinished];

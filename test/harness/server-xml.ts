@@ -1,4 +1,4 @@
-/** Writes the Server.xml of one test. */
+/** Writes the Server.xml of a test. */
 
 export interface ServerPorts {
   readonly rtmp: number;
@@ -7,18 +7,18 @@ export interface ServerPorts {
   readonly api: number;
   /** UDP and TCP for media of WebRTC. */
   readonly ice: number;
-  /** TCP of the TURN relay. */
+  /** TCP port of the TURN relay. */
   readonly relay: number;
 }
 
 /** Settings that a test may change; durations in seconds. */
 export interface ServerSettings {
-  /** `IP` elements; media of WebRTC is then offered on `*`. Default: 127.0.0.1 alone. */
+  /** `IP` elements; WebRTC media is then offered on `*`. Default: only 127.0.0.1. */
   readonly ips?: readonly string[];
   /** Host names of the virtual host `default`. */
   readonly hostNames?: readonly string[];
   readonly accessToken?: string;
-  /** Origins whose pages may use the API; without it the server's default, which is none here. */
+  /** Origins whose pages may use the API; default: the server's default, which is none here. */
   readonly apiOrigins?: readonly string[];
   /** `Token` elements of `AccessTokens`. */
   readonly accessTokens?: string;
@@ -38,42 +38,42 @@ export interface ServerSettings {
   /** Segments of plain HLS. */
   readonly hlsSegmentDuration?: number;
   readonly hlsSegmentCount?: number;
-  /** UDP port for MPEG-TS, whose stream is `ts`. */
+  /** UDP port for MPEG-TS; its stream is `ts`. */
   readonly mpegtsPort?: number;
-  /** Settings of the PUSH publisher as XML, may be empty; without it there is none. */
+  /** Settings of the PUSH publisher as XML, possibly empty; absent: no such publisher. */
   readonly push?: string;
-  /** Leave LL-HLS out of the application. */
+  /** Omits LL-HLS from the application. */
   readonly withoutLlhls?: boolean;
-  /** Leave plain HLS out of the application. */
+  /** Omits plain HLS from the application. */
   readonly withoutHls?: boolean;
-  /** Where the FILE publisher writes; without it there is none. */
+  /** Folder of the FILE publisher; absent: no such publisher. */
   readonly recordRoot?: string;
   /** `Retention` of the FILE publisher. */
   readonly retention?: string;
   /** More elements of the application's providers. */
   readonly providers?: string;
-  /** Inside the FILE provider of the application; without it there is none. */
+  /** Content of the application's FILE provider; absent: no such provider. */
   readonly fileProvider?: string;
   /** `Origins` of the virtual host. */
   readonly origins?: string;
   /** `MediaOptions` of the output profiles. */
   readonly mediaOptions?: string;
-  /** Inside the application, behind its publishers. */
+  /** Further elements of the application, after its publishers. */
   readonly application?: string;
-  /** WebRTC too, in and out, on the port of HTTP. The elements inside the application. */
+  /** WebRTC in and out, on the HTTP port, with the elements in the application. */
   readonly webrtc?: {
     readonly publisher?: string;
     readonly provider?: string;
-    /** Media over `[::1]` too. */
+    /** Media over `[::1]`, too. */
     readonly ipv6?: boolean;
   };
-  /** Port on which edges are served. Without it nothing is served over OVT, but pulled it can be. */
+  /** OVT port for edges. Without it nothing is served over OVT, but pulls work. */
   readonly ovtPort?: number;
-  /** The same with TLS, by the certificate of the virtual host. */
+  /** As `ovtPort`, with TLS by the certificate of the virtual host. */
   readonly ovtTlsPort?: number;
   /** Authority that verifies origins with TLS. */
   readonly ovtCa?: string;
-  /** Ports of SRT, in and out, and options of both listeners. Without it there is no SRT. */
+  /** SRT ports, in and out, and options of both listeners; absent: no SRT. */
   readonly srt?: { readonly ingest: number; readonly egress: number; readonly options?: Readonly<Record<string, string>> };
 }
 

@@ -1,4 +1,4 @@
-/** Starts the real server as a child process, on free ports, with a state folder of its own. */
+/** Starts the real server as a child process, on free ports, with its own state folder. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -17,7 +17,7 @@ const READY = /\bready\b/i;
 const READY_DEADLINE_MS = 45_000;
 
 export interface StartOptions extends ServerSettings {
-  /** Ports to use instead of free ones. */
+  /** Ports to use in place of free ones. */
   readonly ports?: Partial<ServerPorts>;
   /** Working folder of the process; default: its temporary folder. */
   readonly cwd?: string;
@@ -26,19 +26,19 @@ export interface StartOptions extends ServerSettings {
   readonly main?: string;
   /** State folder; default: a new one, deleted with the server. */
   readonly state?: string;
-  /** A descriptor for its log; default: a pipe whose text is kept. */
+  /** Descriptor of its log; default: a pipe whose text is captured. */
   readonly stderr?: number;
-  /** Keep compiled code in its own state folder. Default: what `COMPILED` names, which saves each start and stop a second. */
+  /** Keeps compiled code in its own state folder. Default: the folder in `COMPILED`, which saves each start and stop a second. */
   readonly compileCache?: boolean;
   /** Runs the server on this CPU only; it then has one delivery thread. */
   readonly cpu?: number;
-  /** File descriptors that it may have (`ulimit -n`). */
+  /** Limit of file descriptors (`ulimit -n`). */
   readonly descriptors?: number;
-  /** Another host than this one: its address, and what runs a program there. */
+  /** Another host: its address, and the prefix of a command line that runs there. */
   readonly host?: { readonly address: string; readonly at: readonly string[] };
 }
 
-/** One server with its folders. `close` ends it and removes them. */
+/** A server with its folders. `close` ends it and removes them. */
 export class TestServer {
   readonly folder: string;
   readonly config: string;
@@ -91,18 +91,18 @@ export class TestServer {
     return `http://${host}:${this.ports.http}/${app}/${stream}/${file}`;
   }
 
-  /** Waits until the server says that it is ready. */
+  /** Waits until the server reports that it is ready. */
   async ready(): Promise<void> {
     await this.#child.printed(READY, READY_DEADLINE_MS);
   }
 
-  /** Starts the same configuration and state again, after the process has ended; `args` are more arguments. */
+  /** Restarts with the same configuration and state after the process has ended; `args` are additional arguments. */
   async restart(...args: string[]): Promise<void> {
     await this.respawn(...args);
     await this.ready();
   }
 
-  /** Like `restart`, without waiting for the server to be ready. */
+  /** As `restart`, without waiting until the server is ready. */
   async respawn(...args: string[]): Promise<void> {
     await this.#child.stop();
     this.#child = this.#spawn(args);
@@ -143,7 +143,7 @@ export class TestServer {
   }
 }
 
-/** A server that answers on all its ports. */
+/** Resolves when the server answers on all its ports. */
 export async function startServer(options: StartOptions = {}): Promise<TestServer> {
   const server = await spawnServer(options);
   try {
@@ -155,7 +155,7 @@ export async function startServer(options: StartOptions = {}): Promise<TestServe
   return server;
 }
 
-/** Starts a server without waiting for it. */
+/** Starts a server without waiting until it is ready. */
 export async function spawnServer(options: StartOptions = {}): Promise<TestServer> {
   const [rtmp = 0, http = 0, api = 0, ice = 0, relay = 0] = await freePorts(5);
   const folder = mkdtempSync(path.join(tmpdir(), 'millrace-e2e-'));

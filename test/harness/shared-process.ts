@@ -1,6 +1,6 @@
 /**
- * Runs around each file of a shared process. A file that leaves the process changed fails, with its name, and the change is undone: a faked
- * timer would make hundreds of later files wait for ever.
+ * Runs around each file of a shared process. A file that leaves the process changed fails, and the change is undone: a faked timer would
+ * make hundreds of later files hang.
  */
 import { afterAll, vi } from 'vitest';
 
@@ -43,7 +43,7 @@ function changes(): { readonly name: string; readonly undo: () => void }[] {
   }
   if (performance.now !== before.now) found.push({ name: 'performance.now', undo: () => Reflect.set(performance, 'now', before.now) });
   for (const name of new Set([...Object.keys(before.variables), ...Object.keys(process.env)])) {
-    // The runner changes its own from file to file.
+    // The runner changes its own variables from file to file.
     if (name.startsWith('VITEST')) continue;
     const value = before.variables[name];
     if (process.env[name] !== value) {

@@ -1,4 +1,4 @@
-/** The configuration that comes along, on free ports of loopback, in a server of this process. */
+/** The shipped configuration, on free ports of loopback, in a server of this process. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -11,12 +11,12 @@ import { freePorts } from './ports.ts';
 const NAMES = [
   ...['API', 'RTMP_PROV', 'SRT_PROV', 'WEBRTC_SIGNALLING', 'WEBRTC_CANDIDATE', 'WEBRTC_TCP_RELAY', 'ORIGIN', 'MPEGTS_PROV', 'SRT_PUB'],
 ] as const;
-/** Two, so that a test may have two host names. */
+/** Two addresses, so that a test may have two host names. */
 const HOSTS = ['127.0.0.1', '127.0.0.2'];
 const DATAGRAMS: ReadonlySet<string> = new Set(['WEBRTC_CANDIDATE', 'MPEGTS_PROV']);
 
 export interface ShippedServer {
-  /** Where it listens, by the variable that names the port (`OME_…_PORT`); that of SRT players, which has none, is `SRT_PUB`. */
+  /** Its ports, by the variable that names the port (`OME_…_PORT`); the port of SRT players, which has none, is `SRT_PUB`. */
   readonly ports: Readonly<Record<(typeof NAMES)[number], number>>;
   readonly token: string;
   readonly state: string;

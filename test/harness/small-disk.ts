@@ -1,9 +1,9 @@
-/** Disks that are soon full, or cannot be written at all. */
+/** Small disks that fill up quickly, and folders that cannot be written. */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, statfsSync } from 'node:fs';
 import { onTestFinished } from 'vitest';
 
-/** A tmpfs of this many MiB that ends with the test; null if none can be mounted. */
+/** A tmpfs of this many MiB, removed at the end of the test; null if mounting is impossible. */
 export function smallDisk(at: string, size = 20): string | null {
   mkdirSync(at, { recursive: true });
   try {
@@ -16,13 +16,13 @@ export function smallDisk(at: string, size = 20): string | null {
 }
 
 /**
- * Forbids writing below `at`, even to open files; null if that is impossible. The returned function allows writing again; the end of the
- * test does as well.
+ * Forbids writing below `at`, even to open files; null if that is impossible. The returned function permits writing again, as does the end
+ * of the test.
  */
 export function readOnly(at: string): (() => void) | null {
   const mount = (...args: string[]): void => void execFileSync('mount', [...args, at], { stdio: 'ignore' });
   try {
-    // Another mount of the same folder lies over it: nothing is open through that one.
+    // Another mount of the same folder covers it, through which no file is open.
     mount('--bind', at);
   } catch {
     return null;

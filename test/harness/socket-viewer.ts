@@ -1,4 +1,4 @@
-/** A viewer without browser that plays by the WebSocket protocol, and may ask for keyframes of H.264. */
+/** A viewer without a browser that uses the WebSocket protocol, and can request keyframes of H.264. */
 import type { Fanout } from '../../src/services/webrtc/transport/fanout/fanout.ts';
 import { buildPli } from '../../src/wire/rtp/receiver-feedback.ts';
 import { rtpHeaderLength } from '../../src/wire/srtp/packet-head.ts';
@@ -15,7 +15,7 @@ interface Offer {
   readonly candidates: readonly { readonly candidate: string }[];
 }
 
-/** Null when there is no such stream (yet). */
+/** Null if the stream does not exist yet. */
 function askForOffer(url: string): Promise<{ socket: WebSocket; offer: Offer } | null> {
   const { promise, resolve, reject } = Promise.withResolvers<{ socket: WebSocket; offer: Offer } | null>();
   const socket = new WebSocket(url);
@@ -35,7 +35,7 @@ export class SocketViewer extends WebrtcViewer {
   #socket: WebSocket | null = null;
   #ask: (() => void) | null = null;
 
-  /** Plays `url` as soon as there is a stream. */
+  /** Plays `url` as soon as the stream exists. */
   async play(url: string): Promise<void> {
     const wait = { deadlineMs: 20_000, everyMs: 500 };
     const { socket, offer } = await until('the stream can be played', () => askForOffer(url), wait);

@@ -1,33 +1,33 @@
-/** Reads which subtitles a page that plays HLS shows, and when. */
+/** Reports which subtitles an HLS page shows, and when. */
 
 import { parseMediaPlaylist } from '../support/playlist/media-playlist.ts';
 import type { HlsPlayer } from './browser.ts';
 import { clockDelay } from './burnt-clock.ts';
 import { fetchText, openSession } from './viewer.ts';
 
-/** At 30 frames a second. */
+/** Half a frame at 30 frames per second. */
 const HALF_FRAME_S = 1 / 60;
 
-/** A cue as the page met it. */
+/** A cue as the page got it. */
 export interface SeenCue {
-  /** As it is shown, without tags. */
+  /** Shown text, without tags. */
   readonly text: string;
-  /** Of the text track. */
+  /** Label of the text track. */
   readonly label: string;
   readonly language: string;
   readonly kind: string;
-  /** Seconds of the video element. */
+  /** Time of the video element, seconds. */
   readonly start: number;
   readonly end: number;
-  /** Where the video was when the page had the cue. */
+  /** Time of the video when the page got the cue. */
   readonly knownAt: number;
-  /** Where it was when the cue became active. */
+  /** Time of the video when the cue became active. */
   readonly enteredAt: number;
-  /** Mean brightness of the picture then. */
+  /** Mean brightness of the frame at that time. */
   readonly brightness: number;
 }
 
-/** Makes the page show the subtitles of `label`, or captions that hls.js finds in the video, and remember each cue that becomes active. */
+/** Makes the page show the subtitles of `label`, or captions found by hls.js in the video, and record each cue that becomes active. */
 export async function watchCues(player: HlsPlayer, label: string): Promise<void> {
   await player.page.evaluate(`
     window.seenCues = [];
@@ -66,19 +66,21 @@ export async function watchCues(player: HlsPlayer, label: string): Promise<void>
     video.requestVideoFrameCallback(onFrame);`);
 }
 
-/** Cues that have become active since `watchCues`, each once for each time that it was put onto its track. */
+/** Cues that have become active since `watchCues`, one entry for each time that a cue was put onto its track. */
 export async function seenCues(player: HlsPlayer): Promise<SeenCue[]> {
   return await player.page.evaluate('seenCues');
 }
 
-/** Wall clock, ms, that was burnt into the last of the shown frames before `time` (seconds of the video element); undefined: there is none. */
+/** Wall clock, ms, burnt into the last frame shown before `time` (seconds of the video element); undefined without such a frame. */
 export async function burntBefore(player: HlsPlayer, time: number): Promise<number | undefined> {
   const frames: { ticks: number; seenAt: number; time: number }[] = await player.page.evaluate('shownFrames');
   const last = frames.filter((frame) => frame.time < time - HALF_FRAME_S).at(-1);
   return last === undefined ? undefined : last.seenAt - clockDelay(last.ticks, last.seenAt);
 }
 
-/** The date, ms, that playlists give to `time`, seconds of the video element: by the segment there, as hls.js has read it, not as it guessed before. */
+/**
+ * Date, ms, that playlists give to `time`, seconds of the video element: from the segment that hls.js has read, not its earlier estimate.
+ */
 export async function dateAt(player: HlsPlayer, time: number): Promise<number> {
   return await player.page.evaluate(`(() => {
     const { fragments } = hls.latestLevelDetails;
@@ -88,7 +90,7 @@ export async function dateAt(player: HlsPlayer, time: number): Promise<number> {
   })()`);
 }
 
-/** The date, ms, at which the newest part of a stream ends, as soon as another part is there. */
+/** Date, ms, of the end of a stream's newest part, once another part is available. */
 export async function endOfNextPart(multivariantUrl: string): Promise<number> {
   const { video } = await openSession(multivariantUrl);
   const last = parseMediaPlaylist(await fetchText(video)).segments.at(-1);

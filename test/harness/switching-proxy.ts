@@ -1,13 +1,13 @@
-/** A load balancer without a memory: requests go to one server for a while, then to the next. */
+/** A load balancer without session affinity: some requests go to one server, the next ones to another. */
 import { once } from 'node:events';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 /** Its creator stops it. */
 export class SwitchingProxy {
-  /** Requests that each server has got, in their order. */
+  /** Number of requests to each server, in order of the servers. */
   readonly requests: number[];
-  /** Answers that were no 200, with their paths. */
+  /** Answers with a status other than 200, with their paths. */
   readonly refusals: string[] = [];
   readonly #ports: readonly number[];
   readonly #every: number;
@@ -21,7 +21,7 @@ export class SwitchingProxy {
     this.#server = http.createServer((request, response) => this.#relay(request, response));
   }
 
-  /** In front of servers on `ports` of this machine; each gets `every` requests in a row. */
+  /** In front of servers on local `ports`; each gets `every` requests in a row. */
   static async start(ports: readonly number[], every: number): Promise<SwitchingProxy> {
     const proxy = new SwitchingProxy(ports, every);
     proxy.#server.listen(0, '127.0.0.1');

@@ -1,4 +1,4 @@
-/** A signalling client over TLS that trusts one certificate and no other: HTTP requests and WebSockets. */
+/** A signalling client over TLS that trusts exactly one certificate: HTTP requests and WebSockets. */
 import { request as httpsRequest } from 'node:https';
 import { WebSocket } from 'ws';
 import { until } from './poll.ts';
@@ -27,7 +27,7 @@ export class TlsSignalling {
     socket.on('error', () => undefined);
   }
 
-  /** Throws when it is refused. */
+  /** Throws if the server refuses. */
   async offer(): Promise<SignalledOffer> {
     this.#socket.send(JSON.stringify({ command: 'request_offer' }));
     const { id = 0, code, sdp, candidates = [] } = await until('an offer', () => this.#heard[0] ?? null, { deadlineMs: 5000 });
@@ -41,7 +41,7 @@ export class TlsSignalling {
   }
 }
 
-/** Calls `localhost`. Its creator closes it. */
+/** Connects to `localhost`. Its creator closes it. */
 export class TlsClient {
   readonly #port: number;
   readonly #ca: string;
@@ -76,7 +76,7 @@ export class TlsClient {
     return new TlsSignalling(socket);
   }
 
-  /** A player's connection with its offer; null while there is nothing to play. */
+  /** A player's connection with its offer; null while the stream does not exist. */
   async playing(path: string): Promise<{ socket: TlsSignalling; offer: SignalledOffer } | null> {
     const socket = await this.socket(path);
     const offer = await socket.offer().catch(() => null);

@@ -1,4 +1,4 @@
-/** A viewer made of plain HTTP requests: it follows the playlists of one stream. */
+/** A viewer made of plain HTTP requests that follows the playlists of one stream. */
 
 const DEADLINE_MS = 20_000;
 
@@ -40,7 +40,7 @@ export interface MediaFiles {
   readonly segments: readonly string[];
   /** Finished parts, oldest first. */
   readonly parts: readonly string[];
-  /** Number of the last segment that has a part, and of its last part. */
+  /** Number of the last segment with a part, and of its last part. */
   readonly lastSequence: number;
   readonly lastPart: number;
 }

@@ -1,6 +1,6 @@
 /**
- * Runs once before the end-to-end tests: a server starts and stops, so that the servers of the tests find its compiled code, and the films
- * that most encoders send are made.
+ * Runs once before the end-to-end tests: starts and stops a server, whose compiled code later servers use, and makes the films that most
+ * encoders send.
  */
 import { makeFilms } from './sent-films.ts';
 import { startServer } from './server.ts';
@@ -8,6 +8,6 @@ import { startServer } from './server.ts';
 export async function setup(): Promise<void> {
   await makeFilms();
   const server = await startServer({ webrtc: {} });
-  // Only an orderly stop writes it.
+  // Compiled code is only written by an orderly stop.
   await server.close();
 }

@@ -1,19 +1,19 @@
-/** ffmpeg's view of a stream whose frames have one colour each. */
+/** Watches a stream of single-coloured frames with ffmpeg. */
 import { requireProgram } from '../../scripts/ensure-tools.ts';
 import { Child } from './child.ts';
 import { until } from './poll.ts';
 import { UNEVEN } from './probe.ts';
 
-/** A picture; `at` in seconds of the presentation. */
+/** A frame; `at`: presentation time, seconds. */
 export interface WatchedPicture {
   readonly at: number;
   readonly colour: string;
 }
 
-/** A run of pictures of one colour. */
+/** A run of frames of one colour. */
 export interface Shot {
   readonly colour: string;
-  /** Of the first picture and of the last, seconds. */
+  /** Times of the first and the last frame, seconds. */
   readonly from: number;
   readonly to: number;
 }
@@ -52,7 +52,7 @@ export class ColourWatch {
     return this.#lines.filter((line) => /error|invalid|non-monoton|corrupt/i.test(line)).join('\n');
   }
 
-  /** Waits until exactly these shots have been seen, and this many seconds of the last shot. */
+  /** Waits until exactly these shots have been seen, with `seconds` of the last shot. */
   async sees(colours: readonly string[], seconds = 1): Promise<void> {
     await until(
       `${seconds} s of ${colours.at(-1)} in ${this.#url}`,
@@ -67,7 +67,7 @@ export class ColourWatch {
     );
   }
 
-  /** Waits for the end, or for this many seconds from the first frame on. Throws if ffmpeg fails. */
+  /** Waits for the end, or for `seconds` from the first frame on. Throws if ffmpeg fails. */
   async has(seconds: number): Promise<void> {
     const [ended] = await until(
       `${seconds} s of ${this.#url}`,
@@ -96,7 +96,7 @@ export class ColourWatch {
   }
 }
 
-/** Follows `url` for this many seconds of media from the first frame on, or to its end; `errors` is the rest of ffmpeg's output. */
+/** Watches `url` for `seconds` of media from the first frame on, or to its end; `errors`: the remaining output of ffmpeg. */
 export async function watchColours(url: string, seconds: number): Promise<{ pictures: WatchedPicture[]; errors: string }> {
   const watch = new ColourWatch(url);
   try {
@@ -108,7 +108,7 @@ export async function watchColours(url: string, seconds: number): Promise<{ pict
   }
 }
 
-/** The runs of one colour, in order. */
+/** Runs of one colour, in order. */
 export function shotsOf(pictures: readonly WatchedPicture[]): Shot[] {
   const shots: { colour: string; from: number; to: number }[] = [];
   for (const { at, colour } of pictures) {
@@ -119,7 +119,7 @@ export function shotsOf(pictures: readonly WatchedPicture[]): Shot[] {
   return shots;
 }
 
-/** The longest time between two pictures, seconds. */
+/** Longest time between two frames, seconds. */
 export function longestGap(pictures: readonly WatchedPicture[]): number {
   return Math.max(...pictures.slice(1).map(({ at }, index) => at - (pictures[index]?.at ?? at)));
 }

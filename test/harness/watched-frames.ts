@@ -1,13 +1,13 @@
-/** Every frame that a page of Chromium shows: when it belongs, and which colour it has. */
+/** Records every frame that a page of Chromium shows: its time and its colour. */
 import type { Page } from 'playwright-core';
 
-/** A frame on show; times in seconds. */
+/** A shown frame; times in seconds. */
 export interface WatchedFrame {
-  /** On the timeline of the media. */
+  /** Time in the media. */
   readonly at: number;
-  /** When it came to the screen. */
+  /** Time on the screen. */
   readonly seen: number;
-  /** How many there were with it. */
+  /** Number of frames shown at once. */
   readonly count: number;
   /** 0 to 255. */
   readonly rgb: readonly [number, number, number];
@@ -29,17 +29,17 @@ const WATCH = `(() => {
   video.requestVideoFrameCallback(watch);
 })()`;
 
-/** Begins to look at the video of the page. */
+/** Starts recording the video of the page. */
 export async function watchFrames(page: Page): Promise<void> {
   await page.evaluate(WATCH);
 }
 
-/** The frames shown since. */
+/** The frames shown since `watchFrames`. */
 export async function framesOf(page: Page): Promise<readonly WatchedFrame[]> {
   return await page.evaluate('window.watched');
 }
 
-/** The longest time that one frame was to be shown, seconds; frames that the browser did not tell of one by one share theirs. */
+/** Longest duration of a frame, seconds; frames that the browser did not report separately share theirs. */
 export function longestFrame(frames: readonly WatchedFrame[]): number {
   const steps = frames.slice(1).map(({ at, count }, index) => {
     const before = frames[index];
@@ -53,7 +53,7 @@ export function longestWait(frames: readonly WatchedFrame[]): number {
   return Math.max(...frames.slice(1).map(({ seen }, index) => seen - (frames[index]?.seen ?? seen)));
 }
 
-/** The longest time without media between two times that the buffer of a page with hls.js has, seconds. */
+/** Longest gap between two buffered ranges of a page with hls.js, seconds. */
 export async function longestHole(page: Page): Promise<number> {
   const ranges: [number, number][] = await page.evaluate(`(() => {
     const { buffered } = document.querySelector('video');

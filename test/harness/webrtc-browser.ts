@@ -1,4 +1,4 @@
-/** Headless Chromium that plays and publishes over WebRTC: pages of ours, OvenPlayer and OvenLiveKit. */
+/** Headless Chromium that plays and publishes over WebRTC: our own pages, OvenPlayer and OvenLiveKit. */
 import type { Page } from 'playwright-core';
 import { PageBrowser } from './page-browser.ts';
 import { until } from './poll.ts';
@@ -6,7 +6,7 @@ import { until } from './poll.ts';
 const SIZE = { width: 640, height: 720 };
 const SWITCHES = ['--allow-loopback-in-peer-connection', '--use-fake-device-for-media-stream', '--use-fake-ui-for-media-stream'];
 
-/** Of `getStats()`; counters since the connection began. */
+/** Values of `getStats()`; counters since the beginning of the connection. */
 export interface InboundStats {
   readonly packetsReceived: number;
   readonly packetsLost: number;
@@ -23,11 +23,11 @@ export interface InboundStats {
 
 export interface PeerState {
   readonly connection: string;
-  /** Protocol of the pair in use. */
+  /** Protocol of the used candidate pair. */
   readonly pair: 'udp' | 'tcp' | null;
-  /** Address of this machine in it. */
+  /** Server address of that pair. */
   readonly server: string | null;
-  /** How the page reaches the TURN relay; null without one. */
+  /** Protocol between the page and the TURN relay; null without a relay. */
   readonly relay: string | null;
   readonly srtp: string | null;
   readonly video?: InboundStats;
@@ -41,7 +41,7 @@ export interface WhepAnswer {
   readonly answer: string;
 }
 
-/** Of `getStats()`, one for each stream or simulcast layer. */
+/** Values of `getStats()` for each stream or simulcast layer. */
 export interface OutboundStats {
   readonly kind: string;
   readonly rid?: string;
@@ -57,7 +57,7 @@ export interface OutboundStats {
   readonly codec?: string;
 }
 
-/** `tcp`, `udp6`: those candidates of the server only; a number: the port of a UDP relay in front of the server's; null: all. */
+/** `tcp`, `udp6`: uses only such candidates of the server; a number: port of a UDP relay in front of the server; null: all. */
 export type CandidatePath = 'tcp' | 'udp6' | number | null;
 
 export interface WhipOptions {
@@ -83,7 +83,7 @@ export class WebrtcPage {
     return await this.page.evaluate(`playWhep(${JSON.stringify(url)}, ${JSON.stringify(kinds)}, ${JSON.stringify(path)})`);
   }
 
-  /** Plays by the WebSocket protocol, through a relay at `relay` in front of the server's port; returns the page's answer. */
+  /** Plays over the WebSocket protocol, through a relay at port `relay` in front of the server's port; returns the page's answer. */
   async socket(url: string, relay: number): Promise<string> {
     return await this.page.evaluate(`playSocket(${JSON.stringify(url)}, ${relay})`);
   }
@@ -103,12 +103,12 @@ export class WebrtcPage {
     return await this.page.evaluate('sent()');
   }
 
-  /** `parseStream`: it reads the SEI in the frames, for `metadata`. */
+  /** `parseStream`: reads the SEI in frames, for `metadata`. */
   async ovenPlayer(url: string, parseStream = false): Promise<void> {
     await this.page.evaluate(`playOven(${JSON.stringify(url)}, ${parseStream})`);
   }
 
-  /** OvenPlayer's reports of the SEI in the frames so far. */
+  /** SEI in frames that OvenPlayer has reported so far. */
   async metadata(): Promise<Record<string, unknown>[]> {
     return await this.page.evaluate('state.metadata');
   }

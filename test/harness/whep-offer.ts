@@ -1,10 +1,10 @@
-/** The offer of libdatachannel, a WebRTC stack that is neither ours nor a browser's, to receive. */
+/** A receiving offer of libdatachannel, a WebRTC stack that is neither ours nor a browser's. */
 import { PeerConnection, Video } from 'node-datachannel';
 import { until } from './poll.ts';
 
 const H264 = 98;
 
-/** Its packets are counted when the answer was accepted. */
+/** Packets are counted once the answer has been accepted. */
 export interface WhepOffer {
   readonly sdp: string;
   readonly received: () => number;
@@ -12,7 +12,7 @@ export interface WhepOffer {
   readonly close: () => void;
 }
 
-/** An offer with its candidates, for H.264 alone. The caller closes it. */
+/** An offer with its candidates, only for H.264. The caller closes it. */
 export async function whepOffer(): Promise<WhepOffer> {
   let received = 0;
   const peer = new PeerConnection('player', { iceServers: [] });
@@ -29,7 +29,7 @@ export async function whepOffer(): Promise<WhepOffer> {
     received: () => received,
     accept: (answer) => peer.setRemoteDescription(answer, 'answer'),
     close: () => {
-      // It ends when it is garbage-collected.
+      // Keeps a reference: a garbage-collected track ends.
       track.close();
       peer.close();
     },

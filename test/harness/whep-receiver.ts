@@ -1,4 +1,4 @@
-/** A player with a WebRTC stack that is neither ours nor a browser's (libdatachannel): its video goes to a decoder. */
+/** A player with a WebRTC stack that is neither ours nor a browser's (libdatachannel); passes its video to a decoder. */
 import { PeerConnection, type Track, Video } from 'node-datachannel';
 import { until } from './poll.ts';
 import type { RtpDecoder } from './rtp-decoder.ts';
@@ -10,7 +10,7 @@ const MAX_RTCP = 223;
 /** The caller of `open` closes it. */
 export class WhepReceiver {
   readonly #peer: PeerConnection;
-  /** Ends when it is garbage-collected. */
+  /** Kept here, because a garbage-collected track ends. */
   readonly #track: Track;
 
   private constructor(peer: PeerConnection, track: Track) {

@@ -1,4 +1,4 @@
-/** An encoder that publishes by WHIP the way OBS does: ffmpeg encodes, libdatachannel encrypts and sends. */
+/** An encoder that publishes over WHIP as OBS does: ffmpeg encodes, libdatachannel encrypts and sends. */
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import { Audio, PeerConnection, type Track, Video } from 'node-datachannel';
@@ -9,7 +9,7 @@ import { until } from './poll.ts';
 export interface WhipEncoderOptions {
   /** WHIP endpoint. */
   readonly url: string;
-  /** B-frames between others; default none. */
+  /** B-frames between reference frames; default: none. */
   readonly bFrames?: number;
   readonly fps?: number;
   /** Default `H264`. */
@@ -32,7 +32,7 @@ const CONNECT_DEADLINE_MS = 15_000;
 export class WhipEncoder {
   /** Status of the answer. */
   readonly status: number;
-  /** Resource of the session; empty when it was refused. */
+  /** URL of the session; empty if it was refused. */
   readonly location: string;
   readonly #peer: PeerConnection;
   readonly #sockets: readonly Socket[];
@@ -104,7 +104,7 @@ export async function publishWhip({ url, bFrames = 0, fps = 30, codec = 'H264', 
   return new WhipEncoder({ status: response.status, location, peer, sockets, ffmpeg });
 }
 
-/** A port whose RTP and RTCP are sent over a track. */
+/** Opens a port whose RTP and RTCP are sent over a track. */
 async function relay(track: Track): Promise<Socket> {
   const socket = createSocket('udp4');
   socket.on('message', (packet) => {
