@@ -85,11 +85,11 @@ async function pullFrom(pair: Pair, name: string): Promise<void> {
 }
 
 /** Plays a stream and reports the arrival of each frame. */
-async function listen(url: string, onPicture: (packet: SourcePacket, at: number) => void): Promise<PullSession> {
+async function listen(url: string, onFrame: (packet: SourcePacket, at: number) => void): Promise<PullSession> {
   const sink = {
     setTracks: () => undefined,
     push: (packet: SourcePacket) => {
-      if (packet.trackId === VIDEO_TRACK) onPicture(packet, performance.now());
+      if (packet.trackId === VIDEO_TRACK) onFrame(packet, performance.now());
     },
     pushEvent: () => true,
     countBytes: () => undefined,

@@ -10,7 +10,7 @@ import { getFFmpegInfo } from 'node-av/lib';
 import { TranscodeLab, type TranscodeRun } from '../test/fakes/transcode-run.ts';
 import { until } from '../test/harness/poll.ts';
 import { encoderOf, ffmpegArguments, ffmpegCost, ffmpegEncoder, ffmpegVersion } from './lib/ffmpeg-ladder.ts';
-import { encodesOf, judge, type Ladder, type Media, PacedRun, type Rung, readMedia, type Sound } from './lib/ladder.ts';
+import { type AudioRung, encodesOf, judge, type Ladder, type Media, PacedRun, type Rung, readMedia } from './lib/ladder.ts';
 import { compareQuality, type Likeness } from './lib/ladder-quality.ts';
 import { median, percentile } from './lib/measure.ts';
 import { cpuTime, memory } from './lib/process-usage.ts';
@@ -20,14 +20,14 @@ import { SOURCE_FPS, SOURCE_SECONDS, sourceFile } from './lib/source.ts';
 const CPU_TARGET = 1;
 /** Factor up to which a loss of quality counts as equal. */
 const QUALITY_TARGET = 1.03;
-const OPUS: Sound = { id: 20, codec: 'opus', bitrate: 96_000 };
+const OPUS: AudioRung = { id: 20, codec: 'opus', bitrate: 96_000 };
 const HD: Rung = { id: 10, width: 1280, height: 720, bitrate: 2_000_000 };
 const MIDDLE: Rung = { id: 11, width: 640, height: 360, bitrate: 700_000 };
 const SMALL: Rung = { id: 12, width: 320, height: 180, bitrate: 250_000 };
 /** The ladders compared with ffmpeg; the source is 720p30 with AAC. */
 const LADDERS: readonly { readonly name: string; readonly ladder: Ladder }[] = [
-  { name: '360p + 180p + Opus', ladder: { rungs: [MIDDLE, SMALL], sounds: [OPUS] } },
-  { name: '720p + 360p + 180p + Opus', ladder: { rungs: [HD, MIDDLE, SMALL], sounds: [OPUS] } },
+  { name: '360p + 180p + Opus', ladder: { rungs: [MIDDLE, SMALL], audios: [OPUS] } },
+  { name: '720p + 360p + 180p + Opus', ladder: { rungs: [HD, MIDDLE, SMALL], audios: [OPUS] } },
 ];
 const SMALL_SOURCE = { width: 640, height: 360, kbps: 800 };
 const SMALL_LADDER: Ladder = {
@@ -35,10 +35,10 @@ const SMALL_LADDER: Ladder = {
     { id: 10, width: 640, height: 360, bitrate: 600_000 },
     { id: 11, width: 320, height: 180, bitrate: 200_000 },
   ],
-  sounds: [{ id: 12, codec: 'opus', bitrate: 64_000 }],
+  audios: [{ id: 12, codec: 'opus', bitrate: 64_000 }],
 };
 /** The encode whose latency is reported. */
-const TIMED: Ladder = { rungs: [{ id: 10, width: 640, height: 360, bitrate: 700_000 }], sounds: [] };
+const TIMED: Ladder = { rungs: [{ id: 10, width: 640, height: 360, bitrate: 700_000 }], audios: [] };
 /** Frames before the measurement: the process and its caches are cold. */
 const WARM_UP = SOURCE_FPS;
 /** A ladder that is a second late at the end, and was not before, will soon drop its first frames, at 5 s. */
@@ -88,9 +88,9 @@ async function processOf(lab: TranscodeLab): Promise<number> {
   return pid;
 }
 
-async function finished(run: TranscodeRun, { rungs, sounds }: Ladder, seconds: number): Promise<void> {
+async function finished(run: TranscodeRun, { rungs, audios }: Ladder, seconds: number): Promise<void> {
   for (const { id } of rungs) await run.makes(id, seconds * SOURCE_FPS - 1);
-  for (const { id } of sounds) await until('audio is complete', () => run.end(id) > seconds - 0.2);
+  for (const { id } of audios) await until('audio is complete', () => run.end(id) > seconds - 0.2);
 }
 
 /** Ms per frame in real time: through the transcoder, and in the encoder alone. */

@@ -57,10 +57,10 @@ export async function run(options: BenchOptions): Promise<Report> {
     stopped.abort();
     await sending;
     sender.close();
-    const pictures = received.filter(({ packet }) => packet.ssrc === ssrc && packet.marker);
+    const frames = received.filter(({ packet }) => packet.ssrc === ssrc && packet.marker);
     const delays = delaysOf(
       sender,
-      pictures.map(({ packet, at }) => ({ timestamp: packet.timestamp, at })),
+      frames.map(({ packet, at }) => ({ timestamp: packet.timestamp, at })),
     );
     return {
       bench: 'webrtc-latency',

@@ -33,8 +33,8 @@ constexpr unsigned kMessages = 64;
 constexpr size_t kRun = 50;
 constexpr size_t kPacketRoom = 1500;
 constexpr int kSocketBuffer = 8 << 20;
-constexpr int64_t kPictureNs = 1'000'000'000 / 30;
-constexpr int64_t kSoundNs = 20'000'000;
+constexpr int64_t kFrameNs = 1'000'000'000 / 30;
+constexpr int64_t kAudioNs = 20'000'000;
 constexpr int kGop = 60;
 
 struct Plan {
@@ -65,21 +65,21 @@ class Sender {
 
   void Run(int64_t start) {
     const int64_t end = start + static_cast<int64_t>(plan_.seconds * 1e9);
-    int64_t pictures = 0;
-    int64_t sounds = 0;
+    int64_t frames = 0;
+    int64_t packets = 0;
     while (true) {
-      const int64_t picture = start + pictures * kPictureNs;
-      const int64_t sound = start + sounds * kSoundNs;
-      const int64_t due = picture < sound ? picture : sound;
+      const int64_t video_due = start + frames * kFrameNs;
+      const int64_t audio_due = start + packets * kAudioNs;
+      const int64_t due = video_due < audio_due ? video_due : audio_due;
       if (due >= end) return;
       const timespec until = {due / 1'000'000'000, due % 1'000'000'000};
       clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr);
-      if (picture <= sound) {
-        Send(0, pictures % kGop == 0 ? plan_.keyframe : plan_.frame, plan_.video, static_cast<uint32_t>(pictures * 3000));
-        pictures += 1;
+      if (video_due <= audio_due) {
+        Send(0, frames % kGop == 0 ? plan_.keyframe : plan_.frame, plan_.video, static_cast<uint32_t>(frames * 3000));
+        frames += 1;
       } else {
-        Send(1, 1, plan_.audio, static_cast<uint32_t>(sounds * 960));
-        sounds += 1;
+        Send(1, 1, plan_.audio, static_cast<uint32_t>(packets * 960));
+        packets += 1;
       }
     }
   }

@@ -166,8 +166,8 @@ async function shoot(folder: string): Promise<void> {
     const file = path.join(folder, name);
     if (existsSync(file)) continue;
     const unfinished = `${file}.${process.pid}.part`;
-    const picture = ['-f', 'lavfi', '-i', `testsrc2=size=${width}x72:rate=${rate.join('/')}`, '-frames:v', `${frames}`];
-    const sound = ['-f', 'lavfi', '-i', `sine=frequency=440:sample_rate=${sampleRate}`];
+    const video = ['-f', 'lavfi', '-i', `testsrc2=size=${width}x72:rate=${rate.join('/')}`, '-frames:v', `${frames}`];
+    const audio = ['-f', 'lavfi', '-i', `sine=frequency=440:sample_rate=${sampleRate}`];
     const encode = [
       '-c:v',
       'libx264',
@@ -185,7 +185,7 @@ async function shoot(folder: string): Promise<void> {
       '-f',
       'mp4',
     ];
-    const child = new Child(requireProgram('ffmpeg'), ['-v', 'error', '-nostdin', '-y', ...sound, ...picture, ...encode, unfinished]);
+    const child = new Child(requireProgram('ffmpeg'), ['-v', 'error', '-nostdin', '-y', ...audio, ...video, ...encode, unfinished]);
     const { code } = await child.exited;
     if (code !== 0) throw new Error(`ffmpeg could not make ${name}: ${child.stderr}`);
     renameSync(unfinished, file);

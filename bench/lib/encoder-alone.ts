@@ -64,9 +64,9 @@ for (const packet of packets) {
     chain ??= FilterChain.forFrames(frameFormat(frame), target, { pool, offThread, threads: 1 });
     await chain.run(frame, (out) => scaled.push(out));
     pool.give(frame);
-    for (const picture of scaled) {
-      await encode(picture);
-      pool.give(picture);
+    for (const frame of scaled) {
+      await encode(frame);
+      pool.give(frame);
     }
   }
 }

@@ -34,7 +34,7 @@ export function ffmpegEncoder(): string {
 
 /** The sizes, rates, threads and x264 settings that the transcoder uses for `ladder`. `fileOf` returns the path of a rung's MPEG-TS. */
 export function ffmpegArguments(
-  { rungs, sounds }: Ladder,
+  { rungs, audios }: Ladder,
   file: string,
   seconds: number,
   fileOf: (rung: Rung) => string = () => '/dev/null',
@@ -51,7 +51,7 @@ export function ffmpegArguments(
   });
   const scales = rungs.map(({ width, height }, index) => `[s${index}]scale=${width}:${height}:flags=bicubic[v${index}]`);
   const graph = `[0:v]split=${rungs.length}${rungs.map((_, index) => `[s${index}]`).join('')};${scales.join(';')}`;
-  const audio = sounds.flatMap(({ codec, bitrate }) => {
+  const audio = audios.flatMap(({ codec, bitrate }) => {
     const encoder = codec === 'opus' ? 'libopus' : codec;
     return ['-map', '0:a', '-c:a', encoder, '-b:a', `${bitrate}`, '-f', 'mpegts', '/dev/null'];
   });

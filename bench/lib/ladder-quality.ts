@@ -25,7 +25,7 @@ export async function compareQuality(ladder: Ladder, source: string, media: Medi
   const theirFile = ({ height }: Rung): string => path.join(folder, `theirs-${height}.ts`);
   const lab = new TranscodeLab();
   try {
-    const rungsOnly: Ladder = { rungs: ladder.rungs, sounds: [] };
+    const rungsOnly: Ladder = { rungs: ladder.rungs, audios: [] };
     const frames = seconds * SOURCE_FPS;
     const run = lab.open(encodesOf(rungsOnly), [media.video]);
     await run.feed(media.packets.filter(({ track }) => track === media.video).slice(0, frames));

@@ -29,9 +29,9 @@ export function readMedia(file: string, seconds: number): Media {
   if (avcc === undefined || config === undefined) throw new Error('the source has no configuration');
   const { width, height, codecString } = describeVideo(VideoCodec.H264, avcc);
   const video = videoTrack({ id: VIDEO, codec: VideoCodec.H264, config: avcc, width, height, codecString });
-  const { sampleRate, channels, codecString: soundString } = describeAudio(AudioCodec.AAC, config);
+  const { sampleRate, channels, codecString: audioString } = describeAudio(AudioCodec.AAC, config);
   const timebase = { num: 1, den: sampleRate };
-  const audio = audioTrack({ id: AUDIO, config, sampleRate, channels, codecString: soundString, timebase });
+  const audio = audioTrack({ id: AUDIO, config, sampleRate, channels, codecString: audioString, timebase });
   const packets: Packet[] = [];
   let samples = 0;
   let frames = 0;
@@ -57,7 +57,7 @@ export interface Rung {
   readonly bitrate: number;
 }
 
-export interface Sound {
+export interface AudioRung {
   readonly id: number;
   readonly codec: 'aac' | 'opus';
   readonly bitrate: number;
@@ -65,24 +65,24 @@ export interface Sound {
 
 export interface Ladder {
   readonly rungs: readonly Rung[];
-  readonly sounds: readonly Sound[];
+  readonly audios: readonly AudioRung[];
 }
 
-export function encodesOf({ rungs, sounds }: Ladder): EncodeRequest[] {
-  const pictures = rungs.map(({ id, width, height, bitrate }): EncodeRequest => {
+export function encodesOf({ rungs, audios }: Ladder): EncodeRequest[] {
+  const videos = rungs.map(({ id, width, height, bitrate }): EncodeRequest => {
     const encode = videoConfig({ width, height, bitrate, keyFrameInterval: SOURCE_FPS });
     return { id, sourceId: VIDEO, type: 'video', encode };
   });
   return [
-    ...pictures,
-    ...sounds.map(
+    ...videos,
+    ...audios.map(
       ({ id, codec, bitrate }): EncodeRequest => ({ id, sourceId: AUDIO, type: 'audio', encode: audioConfig({ codec, bitrate }) }),
     ),
   ];
 }
 
 /** Throws unless every output of the run decodes, in its size, up to `seconds`. */
-export function judge(run: TranscodeRun, { rungs, sounds }: Ladder, seconds: number): void {
+export function judge(run: TranscodeRun, { rungs, audios }: Ladder, seconds: number): void {
   for (const { id, width, height } of rungs) {
     const file = run.file(id);
     const { streams, packets } = ffprobe(file);
@@ -90,7 +90,7 @@ export function judge(run: TranscodeRun, { rungs, sounds }: Ladder, seconds: num
     const fits = streams[0]?.width === width && streams[0]?.height === height && packets.length >= seconds * SOURCE_FPS - 1;
     if (!fits || complaints.length > 0) throw new Error(`the ${height}p rendition is not right: ${complaints.join('; ')}`);
   }
-  for (const { id, codec } of sounds) {
+  for (const { id, codec } of audios) {
     const complaints = decodeComplaints(run.file(id));
     if (run.end(id) < seconds - 0.3 || complaints.length > 0)
       throw new Error(`the ${codec} audio is not right: ends at ${run.end(id)} of ${seconds} s; ${complaints.join('; ')}`);

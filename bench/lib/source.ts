@@ -29,12 +29,12 @@ export async function sourceFile({ width, height, kbps, fps = SOURCE_FPS }: Sour
   if (existsSync(file)) return file;
   mkdirSync(RESULTS_FOLDER, { recursive: true });
   const unfinished = `${file}.${process.pid}.part`;
-  const picture = `testsrc2=size=${width}x${height}:rate=${fps}:duration=${SOURCE_SECONDS},noise=alls=12:allf=t`;
+  const video = `testsrc2=size=${width}x${height}:rate=${fps}:duration=${SOURCE_SECONDS},noise=alls=12:allf=t`;
   const rate = ['-b:v', `${kbps}k`, '-minrate', `${kbps}k`, '-maxrate', `${kbps}k`, '-bufsize', `${kbps}k`];
   const gop = `${fps * SOURCE_GOP_SECONDS}`;
   const child = new Child(requireProgram('ffmpeg'), [
     ...['-v', 'error', '-nostdin', '-y'],
-    ...['-f', 'lavfi', '-i', picture, '-f', 'lavfi', '-i', `sine=frequency=440:sample_rate=48000:duration=${SOURCE_SECONDS}`],
+    ...['-f', 'lavfi', '-i', video, '-f', 'lavfi', '-i', `sine=frequency=440:sample_rate=48000:duration=${SOURCE_SECONDS}`],
     ...['-c:v', 'libx264', '-preset', 'ultrafast', '-bf', '0', '-pix_fmt', 'yuv420p', '-g', gop, '-keyint_min', gop, '-sc_threshold', '0'],
     ...rate,
     ...['-c:a', 'aac', '-b:a', `${AUDIO_KBPS}k`, '-ac', '2', '-f', 'flv', unfinished],

@@ -31,17 +31,17 @@ import {
 } from './webrtc-orders.ts';
 
 const LOOPBACK = '127.0.0.1';
-const PICTURE_MS = 1000 / 30;
+const FRAME_MS = 1000 / 30;
 /** Ticks of the RTP clock per frame. */
 const FRAME_TICKS = 3000;
 const USUAL_PACKETS = 9;
 /** Bytes of a frame per packet, and the resulting sizes of video and audio packets with RTP header and tag. */
 const PACKET_BYTES = 1150;
 const VIDEO_DATAGRAM = 1188;
-const SOUND_DATAGRAM = 196;
+const AUDIO_DATAGRAM = 196;
 const GOP = 60;
-const SOUND_MS = 20;
-const SOUND_BYTES = 160;
+const AUDIO_MS = 20;
+const AUDIO_BYTES = 160;
 const WARM_UP_VIEWERS = 10;
 /** Time to fill the history of a source: 1500 packets at 270 packets per second. */
 const HISTORY_SECONDS = 6;
@@ -86,7 +86,7 @@ const AUDIO: AudioTrack = {
   codecString: 'opus',
 };
 
-function picture(keyframe: boolean, packets: number): Buffer {
+function frameOf(keyframe: boolean, packets: number): Buffer {
   const unit = Buffer.alloc(packets * PACKET_BYTES, 7);
   unit.writeUInt32BE(unit.length - 4);
   unit[4] = keyframe ? 0x65 : 0x41;
@@ -112,9 +112,9 @@ class Origin {
   readonly #sessions: PlaySession[] = [];
   readonly #key: Buffer;
   readonly #delta: Buffer;
-  readonly #sound = Buffer.alloc(SOUND_BYTES, 1);
-  #pictures = 0;
-  #sounds = 0;
+  readonly #audio = Buffer.alloc(AUDIO_BYTES, 1);
+  #frames = 0;
+  #audioPackets = 0;
   /** Times at which frames were passed to the server, ms of the monotonic clock, by RTP timestamp. */
   readonly #handedOver = new Map<number, number>();
   #ports: readonly number[] | null = null;
@@ -123,8 +123,8 @@ class Origin {
   constructor(order: FanoutOrder, transport: PeerTransport, logger: RecordingLogger) {
     this.#order = order;
     this.#transport = transport;
-    this.#key = picture(true, order.keyframe ?? USUAL_PACKETS);
-    this.#delta = picture(false, order.frame ?? USUAL_PACKETS);
+    this.#key = frameOf(true, order.keyframe ?? USUAL_PACKETS);
+    this.#delta = frameOf(false, order.frame ?? USUAL_PACKETS);
     this.#publisher = new WebrtcPublisher({ transport, clock: systemClock, logger });
     this.#source.tracks = [VIDEO, AUDIO];
     const playlist = this.#publisher.defaultPlaylist(this.#source.tracks, RULES);
@@ -149,24 +149,24 @@ class Origin {
     const { keyframe = USUAL_PACKETS, frame = USUAL_PACKETS } = this.#order;
     const before = process.cpuUsage();
     const start = performance.now();
-    const [fromPicture, fromSound] = [this.#pictures, this.#sounds];
+    const [firstFrame, firstAudio] = [this.#frames, this.#audioPackets];
     let expected = 0;
     for (let elapsed = 0; elapsed < seconds * 1000; elapsed = performance.now() - start) {
-      for (; (this.#pictures - fromPicture) * PICTURE_MS <= elapsed; this.#pictures += 1) {
-        const isKey = (this.#pictures - fromPicture) % GOP === 0;
+      for (; (this.#frames - firstFrame) * FRAME_MS <= elapsed; this.#frames += 1) {
+        const isKey = (this.#frames - firstFrame) % GOP === 0;
         expected += isKey ? keyframe : frame;
-        this.#handedOver.set(this.#pictures * FRAME_TICKS, Number(process.hrtime.bigint()) / 1e6);
+        this.#handedOver.set(this.#frames * FRAME_TICKS, Number(process.hrtime.bigint()) / 1e6);
         this.#push({
           track: VIDEO,
-          pts: this.#pictures * FRAME_TICKS,
+          pts: this.#frames * FRAME_TICKS,
           duration: FRAME_TICKS,
           keyframe: isKey,
           data: isKey ? this.#key : this.#delta,
         });
       }
-      for (; (this.#sounds - fromSound) * SOUND_MS <= elapsed; this.#sounds += 1) {
+      for (; (this.#audioPackets - firstAudio) * AUDIO_MS <= elapsed; this.#audioPackets += 1) {
         expected += 1;
-        this.#push({ track: AUDIO, pts: this.#sounds * 960, duration: 960, keyframe: true, data: this.#sound });
+        this.#push({ track: AUDIO, pts: this.#audioPackets * 960, duration: 960, keyframe: true, data: this.#audio });
       }
       await delay(2);
     }
@@ -217,7 +217,7 @@ class Origin {
   /** Sends to the drained viewers with the bare sender; `reported` includes packets in transit. */
   async bareFlow(way: BareWay, forSeconds: number): Promise<Span & { readonly viewers: number; readonly startMs: number }> {
     const { keyframe = USUAL_PACKETS, frame = USUAL_PACKETS, bare, elsewhere } = this.#order;
-    const sizes = [VIDEO_DATAGRAM, SOUND_DATAGRAM, frame, keyframe].map(String);
+    const sizes = [VIDEO_DATAGRAM, AUDIO_DATAGRAM, frame, keyframe].map(String);
     const ports = this.#ports ?? [];
     const start = performance.now();
     const output = await new Promise<string>((resolve, reject) => {
@@ -244,7 +244,7 @@ class Origin {
 
   /** Delays of the bare sender, whose first frame was due at `startMs`. */
   bareDelayOf({ arrivals }: LoadReport, startMs: number): Delay {
-    return delayAmong(arrivals.map(([timestamp, at]) => at / 1e6 - startMs - (timestamp / FRAME_TICKS) * PICTURE_MS));
+    return delayAmong(arrivals.map(([timestamp, at]) => at / 1e6 - startMs - (timestamp / FRAME_TICKS) * FRAME_MS));
   }
 
   get counters(): ReturnType<PeerTransport['fanout']['counters']> {
@@ -337,8 +337,8 @@ class ReceptionMeter {
 
   constructor(origin: Origin, { keyframe = USUAL_PACKETS, frame = USUAL_PACKETS }: FanoutOrder) {
     this.#origin = origin;
-    const video = (keyframe + (GOP - 1) * frame) / (GOP * PICTURE_MS);
-    this.#meanBytes = (video * VIDEO_DATAGRAM + SOUND_DATAGRAM / SOUND_MS) / (video + 1 / SOUND_MS);
+    const video = (keyframe + (GOP - 1) * frame) / (GOP * FRAME_MS);
+    this.#meanBytes = (video * VIDEO_DATAGRAM + AUDIO_DATAGRAM / AUDIO_MS) / (video + 1 / AUDIO_MS);
   }
 
   /** Excludes the packets so far from the next span. */

@@ -23,6 +23,6 @@ export async function watch(url: string, viewer: WebrtcViewer): Promise<{ ssrc: 
     sdp.sdp,
     candidates.map(({ candidate }) => candidate),
   );
-  const pictures = sdp.sdp.slice(sdp.sdp.indexOf('m=video'));
-  return { ssrc: Number(/^a=ssrc:(\d+)/m.exec(pictures)?.[1]), socket };
+  const video = sdp.sdp.slice(sdp.sdp.indexOf('m=video'));
+  return { ssrc: Number(/^a=ssrc:(\d+)/m.exec(video)?.[1]), socket };
 }

@@ -96,7 +96,7 @@ describe('a delay buffer', () => {
 
   test('when full drops new packets, and video up to a keyframe that has room', () => {
     const packets = frames(90);
-    const sound = audioPackets(AUDIO, 0.03)[0] as Packet;
+    const audio = audioPackets(AUDIO, 0.03)[0] as Packet;
     const size = packets.slice(0, 40).reduce((sum, { data }) => sum + data.length, 0);
     const { buffer, clock, logger, seen } = bufferOf({ maxBytes: size });
     for (const packet of packets.slice(0, 45)) buffer.push(packet);
@@ -104,11 +104,11 @@ describe('a delay buffer', () => {
     pass(clock, 1005);
     // The buffer has room again, but these packets cannot be decoded without the dropped frame.
     for (const packet of packets.slice(45, 60)) buffer.push(packet);
-    buffer.push(sound);
+    buffer.push(audio);
     for (const packet of packets.slice(60, 62)) buffer.push(packet);
     pass(clock, 1005);
     expect(buffer.dropped).toBe(20);
-    expect(seen.filter((entry) => entry !== 'released')).toEqual([...packets.slice(0, 40), sound, ...packets.slice(60, 62)]);
+    expect(seen.filter((entry) => entry !== 'released')).toEqual([...packets.slice(0, 40), audio, ...packets.slice(60, 62)]);
     expect(logger.matching('the delay buffer of the stream is full: packets are dropped (DelayBufferTimeMs)')).toHaveLength(1);
   });
 

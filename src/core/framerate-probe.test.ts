@@ -4,10 +4,10 @@ import { MILLISECONDS } from '../media/timebase.ts';
 import { FramerateProbe } from './framerate-probe.ts';
 
 /** The probe's result for frames at `fps` whose times are whole milliseconds. */
-function measured(fps: number, announced: number, pictures = 100): number {
+function measured(fps: number, announced: number, frames = 100): number {
   const probe = new FramerateProbe();
   const track = { ...videoTrack({ id: 0 }), timebase: MILLISECONDS };
-  for (let index = 0; index < pictures; index += 1) {
+  for (let index = 0; index < frames; index += 1) {
     const dts = Math.round((index * 1000) / fps);
     probe.count({ track, pts: dts, dts, duration: 1, keyframe: index === 0, data: new Uint8Array(1) });
   }

@@ -17,7 +17,7 @@ import { TrafficMeter } from './traffic-meter.ts';
 const OPTIONS = { webrtcAutoAbr: true, hlsChunklistPathDepth: -1, enableTsPackaging: false, enableSubtitles: true };
 const HD = videoTrack({ id: 4, variantName: 'hd' });
 const SD = videoTrack({ id: 6, variantName: 'sd', config: AVCC.baseline360 });
-const SOUND = audioTrack({ id: 9, variantName: 'aac' });
+const AUDIO = audioTrack({ id: 9, variantName: 'aac' });
 
 function playlist(fileName: string, ...videos: string[]): Playlist {
   const renditions = videos.map((name) => ({
@@ -69,7 +69,7 @@ function setUp(passthrough: boolean) {
 
 test('tracks keep their names, and playlists of the source precede those of publishers', () => {
   const { stream, output } = setUp(true);
-  stream.setTracks([HD, SD, SOUND], [playlist('abr', 'hd', 'sd')]);
+  stream.setTracks([HD, SD, AUDIO], [playlist('abr', 'hd', 'sd')]);
   expect(output().name).toBe('s');
   expect(output().tracks.map(({ variantName }) => variantName)).toEqual(['hd', 'sd', 'aac', '']);
   expect(output().playlists.map(({ fileName, name }) => [fileName, name])).toEqual([
@@ -81,17 +81,17 @@ test('tracks keep their names, and playlists of the source precede those of publ
 
 test('a playlist of the source replaces a default playlist with the same file name', () => {
   const { stream, output } = setUp(true);
-  stream.setTracks([HD, SOUND], [playlist('llhls', 'hd')]);
+  stream.setTracks([HD, AUDIO], [playlist('llhls', 'hd')]);
   expect(output().playlists.map(({ name }) => name)).toEqual(['of the source']);
   stream.close({ code: 'peer-left', detail: '' });
 });
 
 test('new playlists are announced although the tracks are unchanged', () => {
   const { stream, announced, output } = setUp(true);
-  stream.setTracks([HD, SD, SOUND], [playlist('abr', 'hd')]);
-  stream.setTracks([HD, SD, SOUND], [playlist('abr', 'hd')]);
+  stream.setTracks([HD, SD, AUDIO], [playlist('abr', 'hd')]);
+  stream.setTracks([HD, SD, AUDIO], [playlist('abr', 'hd')]);
   expect(announced).toHaveLength(1);
-  stream.setTracks([HD, SD, SOUND], [playlist('abr', 'hd', 'sd')]);
+  stream.setTracks([HD, SD, AUDIO], [playlist('abr', 'hd', 'sd')]);
   expect(announced).toHaveLength(2);
   expect(output().playlists[0]?.renditions).toHaveLength(2);
   stream.close({ code: 'peer-left', detail: '' });
@@ -99,7 +99,7 @@ test('new playlists are announced although the tracks are unchanged', () => {
 
 test('playlists of unreadable tracks are not adopted', () => {
   const { stream } = setUp(true);
-  stream.setTracks([HD, SOUND], [playlist('abr', 'hd')]);
+  stream.setTracks([HD, AUDIO], [playlist('abr', 'hd')]);
   const unreadable = videoTrack({ id: 5, config: Buffer.of(1, 2) });
   expect(() => stream.setTracks([unreadable], [playlist('other', 'hd')])).toThrow(ProtocolError);
   expect(stream.playlists.map(({ fileName }) => fileName)).toEqual(['abr']);
@@ -108,16 +108,16 @@ test('playlists of unreadable tracks are not adopted', () => {
 
 test('a track that is called otherwise is another track to playlists', () => {
   const { stream, output } = setUp(true);
-  stream.setTracks([HD, SOUND]);
+  stream.setTracks([HD, AUDIO]);
   for (let index = 0; index < 3; index += 1) stream.push({ ...videoPacket(index), trackId: HD.id });
-  stream.setTracks([{ ...HD, variantName: 'uhd' }, SOUND]);
+  stream.setTracks([{ ...HD, variantName: 'uhd' }, AUDIO]);
   expect(output().tracks[0]).toMatchObject({ id: 0, variantName: 'uhd' });
   stream.close({ code: 'peer-left', detail: '' });
 });
 
 test('without passthrough the profiles of the application decide', () => {
   const { stream, output } = setUp(false);
-  stream.setTracks([HD, SOUND], [playlist('abr', 'hd')]);
+  stream.setTracks([HD, AUDIO], [playlist('abr', 'hd')]);
   expect(output().name).toBe('s_own');
   expect(output().tracks.map(({ variantName }) => variantName)).toEqual(['own', 'sound', '']);
   expect(output().playlists.map(({ fileName }) => fileName)).toEqual(['llhls']);

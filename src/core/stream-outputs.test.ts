@@ -292,8 +292,8 @@ describe('StreamOutputs', () => {
   });
 
   it('requests only keyframes when only images are made', () => {
-    const pictures = { name: 'p', outputStreamName: 'o', encodes: { videos: [{ bypass: true }], images: [{ codec: 'png' }] } };
-    const { outputs, transcoder } = setUpOutputs([pictures]);
+    const images = { name: 'p', outputStreamName: 'o', encodes: { videos: [{ bypass: true }], images: [{ codec: 'png' }] } };
+    const { outputs, transcoder } = setUpOutputs([images]);
     outputs.setTracks([VIDEO], true);
     expect(transcoder.session.job.onlyKeyframes).toBe(true);
   });

@@ -126,7 +126,7 @@ describe('Timeline', () => {
   it('takes no slow frame rate for pauses', () => {
     const timeline = new Timeline();
     const video = timeline.addTrack(MPEG_90K);
-    const placed = [0, 1, 2, 3].map((picture) => timeline.place(video, picture * 135_000, 135_000));
+    const placed = [0, 1, 2, 3].map((frame) => timeline.place(video, frame * 135_000, 135_000));
     expect(placed).toEqual([0, 135_000, 270_000, 405_000]);
   });
 

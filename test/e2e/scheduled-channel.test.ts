@@ -103,8 +103,8 @@ async function playable(name: string): Promise<string> {
   return url;
 }
 
-function colours(pictures: Parameters<typeof shotsOf>[0]): string[] {
-  return shotsOf(pictures).map(({ colour }) => colour);
+function colours(frames: Parameters<typeof shotsOf>[0]): string[] {
+  return shotsOf(frames).map(({ colour }) => colour);
 }
 
 /** A position may be late by the start of an item on a busy machine, and by a frame. The answer is as old as the request took. */
@@ -135,13 +135,13 @@ test.concurrent('a file in the folder is a channel that plays its items without 
   const day = { name: 'day', scheduled, repeat: true, items: [{ url: 'file://red.mp4' }, { url: 'file://green.mp4' }] };
   expect((await server.api.call('PATCH', `${CHANNELS}/tv`, { programs: [day, later] })).status).toBe(200);
   expect(readFileSync(path.join(files, 'tv.sch'), 'utf8')).toContain('2099-01-01T00:00:00[Europe/Berlin]');
-  const { pictures, errors } = await watching;
+  const { frames, errors } = await watching;
   expect(errors).toBe('');
-  expect(colours(pictures).length).toBeGreaterThanOrEqual(3);
-  expect(colours(pictures).every((colour, index, all) => ['red', 'green'].includes(colour) && colour !== all[index + 1])).toBe(true);
-  const whole = shotsOf(pictures).slice(1, -1);
+  expect(colours(frames).length).toBeGreaterThanOrEqual(3);
+  expect(colours(frames).every((colour, index, all) => ['red', 'green'].includes(colour) && colour !== all[index + 1])).toBe(true);
+  const whole = shotsOf(frames).slice(1, -1);
   for (const { colour, from, to } of whole) expect(to - from + 1 / 30).toBeCloseTo(colour === 'red' ? 6 : 5, 1);
-  expect(longestGap(pictures)).toBeLessThan(0.1);
+  expect(longestGap(frames)).toBeLessThan(0.1);
   expect(await server.api.get(apiPath.stream('tv'))).toMatchObject({ input: { sourceType: 'Scheduled', sourceUrl: 'tv.sch' } });
 }, 60_000);
 
@@ -167,8 +167,8 @@ test.concurrent('a missing file is replaced by the fallback program, and plays a
   await watch.sees(['blue', 'white'], 3);
   await watch.stop();
   expect(watch.errors).toBe('');
-  expect(colours(watch.pictures)).toEqual(['blue', 'white']);
-  expect(longestGap(watch.pictures)).toBeLessThan(0.1);
+  expect(colours(watch.frames)).toEqual(['blue', 'white']);
+  expect(longestGap(watch.frames)).toBeLessThan(0.1);
 }, 60_000);
 
 test.concurrent('a live item is replaced when its encoder leaves, and resumed when it returns', async ({ onTestFinished }) => {
@@ -206,7 +206,7 @@ test.concurrent('a live item is replaced when its encoder leaves, and resumed wh
     await live('onair');
     await watch.sees(['blue', 'green', 'blue', 'green']);
     // The stand-in of the encoder opens within a second; longer gaps are filled by it.
-    expect(longestGap(watch.pictures)).toBeLessThan(1.5);
+    expect(longestGap(watch.frames)).toBeLessThan(1.5);
   } finally {
     await encoder.kill();
   }
@@ -222,14 +222,14 @@ test('a file that is neither MP4 nor MPEG-TS plays between two that are, at its 
   expect((await server.api.call('POST', CHANNELS, { stream: { name: 'kinds' }, programs })).status).toBe(201);
   // It first opens while it should already be on air, so it is skipped; later it opens early enough.
   await onAir('kinds', 'green.mp4');
-  const { pictures, errors } = await watchedInTime(await playable('kinds'));
+  const { frames, errors } = await watchedInTime(await playable('kinds'));
   expect(errors).toBe('');
-  const shots = shotsOf(pictures);
+  const shots = shotsOf(frames);
   const after: Readonly<Record<string, string>> = { red: 'blue', blue: 'green', green: 'red' };
   expect(shots.map(({ colour }) => colour).slice(1)).toEqual(shots.slice(0, -1).map(({ colour }) => after[colour]));
   const seconds: Readonly<Record<string, number>> = { red: 6, blue: blue / 1000, green: 5 };
   for (const { colour, from, to } of shots.slice(1, -1)) expect(to - from + 1 / 30).toBeCloseTo(seconds[colour] ?? 0, 1);
-  expect(longestGap(pictures)).toBeLessThan(0.1);
+  expect(longestGap(frames)).toBeLessThan(0.1);
   expect(shots.length).toBeGreaterThanOrEqual(4);
   // The position is right only if the length is known.
   const { position, at, took } = await onAir('kinds', 'blue.mkv');
@@ -247,8 +247,8 @@ test('a channel survives a restart of the server, and resumes at its scheduled p
   expect(await server.api.get(CHANNELS)).toContain('again');
   const { position, at, took } = await onAir('again', 'red.mp4');
   expect(((at - Date.parse(scheduled)) % 6000) - position).toBeLessThan(LATE_MS + took);
-  const { pictures } = await watchColours(await playable('again'), 3);
-  expect(colours(pictures)).toEqual(['red']);
+  const { frames } = await watchColours(await playable('again'), 3);
+  expect(colours(frames)).toEqual(['red']);
   expect((await server.api.call('DELETE', `${CHANNELS}/again`)).status).toBe(200);
   expect((await server.api.call('GET', `${CHANNELS}/again`)).status).toBe(404);
   await until('the stream to end', async () => (await server.api.call('GET', apiPath.stream('again'))).status === 404);

@@ -137,7 +137,7 @@ test('a recording, a push, an edge and HLS go on from the encoder to the slate a
   for (const { child, file } of tapes) {
     expect(child.exit).toBeNull();
     await child.stop('SIGINT');
-    expect(shotsOf((await watchColours(file, 60)).pictures).map(({ colour }) => colour)).toEqual(SHOTS);
+    expect(shotsOf((await watchColours(file, 60)).frames).map(({ colour }) => colour)).toEqual(SHOTS);
   }
   await server.api.create(`${APP}:stopRecord`, { id: 'r' });
   const files = () =>
@@ -147,7 +147,7 @@ test('a recording, a push, an edge and HLS go on from the encoder to the slate a
   await until('the recording', () => files().length > 0 && !files().some((name) => name.startsWith('tmp_')));
   const colours: string[] = [];
   for (const file of files())
-    colours.push(...shotsOf((await watchColours(path.join(records, file), 60)).pictures).map(({ colour }) => colour));
+    colours.push(...shotsOf((await watchColours(path.join(records, file), 60)).frames).map(({ colour }) => colour));
   // A change of tracks begins a new file, for video and audio separately.
   expect(colours.filter((colour, index) => colour !== colours[index - 1])).toEqual(SHOTS);
 }, 120_000);

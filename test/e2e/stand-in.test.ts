@@ -152,9 +152,9 @@ test('a slate of other codecs, and a stream of this server, are ready when the e
     await until('a few seconds of it', () => size(tape) > backAt + 150_000);
     expect(viewer.exit).toBeNull();
     await viewer.stop('SIGINT');
-    const { pictures } = await watchColours(tape, 60);
-    expect(shotsOf(pictures).map(({ colour }) => colour)).toEqual(['green', 'red', 'blue']);
-    expect(longestGap(pictures)).toBeLessThan(HOLE);
+    const { frames } = await watchColours(tape, 60);
+    expect(shotsOf(frames).map(({ colour }) => colour)).toEqual(['green', 'red', 'blue']);
+    expect(longestGap(frames)).toBeLessThan(HOLE);
     const gaps = packetGaps(tape);
     expect([gaps.video < HOLE, gaps.audio < HOLE], JSON.stringify(gaps)).toEqual([true, true]);
   }
@@ -218,9 +218,9 @@ test('hls.js, OvenPlayer and ffmpeg over SRT go on from a killed encoder to the 
 
   expect(viewer.exit).toBeNull();
   await viewer.stop('SIGINT');
-  const { pictures } = await watchColours(tape, 60);
-  expect(shotsOf(pictures).map(({ colour }) => colour)).toEqual(['green', 'red', 'blue']);
-  expect(longestGap(pictures)).toBeLessThan(HOLE);
+  const { frames } = await watchColours(tape, 60);
+  expect(shotsOf(frames).map(({ colour }) => colour)).toEqual(['green', 'red', 'blue']);
+  expect(longestGap(frames)).toBeLessThan(HOLE);
   const gaps = packetGaps(tape);
   expect([gaps.video < HOLE, gaps.audio < HOLE], JSON.stringify(gaps)).toEqual([true, true]);
 

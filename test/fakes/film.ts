@@ -52,7 +52,7 @@ export class Film {
     const { fps = 25, sampleRate = 48_000, audioTracks = 1, videoCodec = VideoCodec.H264, audioCodec = AudioCodec.AAC } = options;
     this.#video = { num: 1, den: fps * 1000 };
     this.#audio = { num: 1, den: sampleRate };
-    const sound = {
+    const audio = {
       timebase: this.#audio,
       sampleRate,
       codec: audioCodec,
@@ -70,7 +70,7 @@ export class Film {
               config: videoCodec === VideoCodec.H264 ? (options.config ?? AVCC.baseline180) : null,
             }),
           ]),
-      ...Array.from({ length: sampleRate === 0 ? 0 : audioTracks }, (_, index) => audioTrack({ id: 1 + index, ...sound, format })),
+      ...Array.from({ length: sampleRate === 0 ? 0 : audioTracks }, (_, index) => audioTrack({ id: 1 + index, ...audio, format })),
     ];
   }
 
@@ -88,8 +88,8 @@ export class Film {
     const first = Math.floor((position * fps + 0.001) / gop) * gop;
     const from = silentFilm ? position : first / fps;
     const video = this.options.openGop === true ? inOpenOrder(first, frames, bframes) : inDecodingOrder(first, frames, gop, bframes);
-    const sounds = this.tracks.filter(({ type }) => type === 'audio').map(({ id }) => id);
-    const samples = sounds.length === 0 ? 0 : Math.floor((seconds * sampleRate) / FRAME_SAMPLES);
+    const audioIds = this.tracks.filter(({ type }) => type === 'audio').map(({ id }) => id);
+    const samples = audioIds.length === 0 ? 0 : Math.floor((seconds * sampleRate) / FRAME_SAMPLES);
     let sample = Math.floor((from * sampleRate) / FRAME_SAMPLES) || 0;
     let index = 0;
     for (;;) {
@@ -111,7 +111,7 @@ export class Film {
       }
       if (!Number.isFinite(audioAt)) return;
       const at = Math.round((start + audioDelay) * sampleRate) + sample * FRAME_SAMPLES;
-      for (const trackId of sounds) {
+      for (const trackId of audioIds) {
         const data = new Uint8Array(12);
         new DataView(data.buffer).setUint32(0, sample);
         data[4] = trackId;

@@ -58,8 +58,8 @@ export interface Made {
 }
 
 /** Limits of the packets of a track that wait while a test feeds it. */
-const MAX_PICTURES = 8;
-const MAX_SOUND = 50;
+const MAX_FRAMES = 8;
+const MAX_AUDIO = 50;
 
 interface RunOptions {
   readonly stream?: string;
@@ -147,11 +147,11 @@ export class TranscodeRun implements TranscodeListener {
    */
   async feed(packets: Iterable<Packet>): Promise<void> {
     let count = 0;
-    let most = MAX_SOUND;
+    let most = MAX_AUDIO;
     for (const packet of packets) {
       this.session.push(packet);
       count += 1;
-      if (packet.track.type === 'video') most = MAX_PICTURES;
+      if (packet.track.type === 'video') most = MAX_FRAMES;
       if (count % most === 0) await until('the transcoder takes packets', () => this.waiting() < most, { everyMs: 2, deadlineMs: 30_000 });
     }
   }

@@ -20,36 +20,34 @@ const QUIET = SAMPLE_RATE * 0.3;
 
 const VIDEO = { kind: 'video', payloadType: 98, map: 'H264/90000' } as const;
 const AUDIO = { kind: 'audio', payloadType: 110, map: 'opus/48000/2' } as const;
-const PICTURES = ['-fps_mode', 'passthrough', '-s', `${EDGE}x${EDGE}`, '-pix_fmt', 'gray', '-f', 'rawvideo'];
+const FRAMES = ['-fps_mode', 'passthrough', '-s', `${EDGE}x${EDGE}`, '-pix_fmt', 'gray', '-f', 'rawvideo'];
 const SAMPLES = ['-ac', '1', '-ar', `${SAMPLE_RATE}`, '-f', 's16le'];
 
 /** Publishes to an RTMP URL until it is stopped: H.264 without B-frames, and AAC. */
 export function publishFlashes(url: string): Child {
   const now = `lt(mod(t+${EVERY / 2},${EVERY}),${LASTS})`;
-  const picture = `color=black:size=320x180:rate=${FPS},drawbox=color=white:t=fill:enable='${now}'`;
-  const sound = `aevalsrc='0.8*sin(2*PI*1000*t)*${now}':sample_rate=${SAMPLE_RATE}`;
+  const video = `color=black:size=320x180:rate=${FPS},drawbox=color=white:t=fill:enable='${now}'`;
+  const audio = `aevalsrc='0.8*sin(2*PI*1000*t)*${now}':sample_rate=${SAMPLE_RATE}`;
   return new Child(requireProgram('ffmpeg'), [
-    ...['-v', 'error', '-nostdin', '-re', '-f', 'lavfi', '-i', picture, '-re', '-f', 'lavfi', '-i', sound],
+    ...['-v', 'error', '-nostdin', '-re', '-f', 'lavfi', '-i', video, '-re', '-f', 'lavfi', '-i', audio],
     ...['-c:v', 'libx264', '-preset', 'ultrafast', '-tune', 'zerolatency', '-pix_fmt', 'yuv420p', '-g', `${FPS}`],
     ...['-c:a', 'aac', '-b:a', '128k', '-ac', '2', '-f', 'flv', url],
   ]);
 }
 
 /** Numbers of the frames at which flashes begin, after a dark frame. */
-function flashes(pictures: Buffer): number[] {
+function flashes(frames: Buffer): number[] {
   const size = EDGE * EDGE;
-  const light = Array.from({ length: Math.floor(pictures.length / size) }, (_unused, n) =>
-    mean(pictures.subarray(n * size, (n + 1) * size)),
-  );
+  const light = Array.from({ length: Math.floor(frames.length / size) }, (_unused, n) => mean(frames.subarray(n * size, (n + 1) * size)));
   return [...light.keys()].filter((n) => n > 0 && (light[n] ?? 0) >= BRIGHT && (light[n - 1] ?? 0) < BRIGHT);
 }
 
 /** Numbers of the samples (16 bits, little-endian) at which beeps begin, after silence. */
-function beeps(sound: Buffer): number[] {
+function beeps(audio: Buffer): number[] {
   const found: number[] = [];
   let quiet = 0;
-  for (let n = 0; 2 * n + 1 < sound.length; n += 1) {
-    if (Math.abs(sound.readInt16LE(2 * n)) < LOUD) {
+  for (let n = 0; 2 * n + 1 < audio.length; n += 1) {
+    if (Math.abs(audio.readInt16LE(2 * n)) < LOUD) {
       quiet += 1;
       continue;
     }
@@ -88,7 +86,7 @@ export class FlashViewer extends SocketViewer {
       const decoder = await RtpDecoder.open({ ...plan, output, folder });
       return [plan.payloadType, { rate, decoder, timestamps: [], report: null }];
     };
-    return new FlashViewer(new Map([await open(VIDEO, 90_000, PICTURES), await open(AUDIO, SAMPLE_RATE, SAMPLES)]));
+    return new FlashViewer(new Map([await open(VIDEO, 90_000, FRAMES), await open(AUDIO, SAMPLE_RATE, SAMPLES)]));
   }
 
   /** Wall clock of flashes and beeps so far, seconds; null before the first sender reports. */

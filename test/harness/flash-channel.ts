@@ -7,7 +7,7 @@ import type { Boundary, ChannelPage } from './channel-watcher.ts';
 import type { Child } from './child.ts';
 import { type FlashFilm, makeFlashFilm, publishFlashFilm } from './flash-films.ts';
 import { PartTimes } from './part-times.ts';
-import { decodeBeeps, decodePictures, flashesOf, offsetsOf, PlaylistRecording } from './playlist-recording.ts';
+import { decodeBeeps, decodeFrames, flashesOf, offsetsOf, PlaylistRecording } from './playlist-recording.ts';
 import { until } from './poll.ts';
 import { startServer, type TestServer } from './server.ts';
 
@@ -172,18 +172,18 @@ export class ChannelRecording {
   /** All faults of the recording, decoded separately for each map, and the number of such runs. */
   async problems(): Promise<{ readonly problems: string[]; readonly runs: number }> {
     const [video, audio] = await Promise.all([this.#video.stop(), this.#audio.stop()]);
-    const pictures = video.map((run) => ({ number: run.number, ...decodePictures(run, this.#folder) }));
-    const sounds = audio.map((run) => ({ number: run.number, ...decodeBeeps(run, this.#folder) }));
-    const complaints = [...pictures, ...sounds].filter(({ complaints: what }) => what !== '');
+    const decoded = video.map((run) => ({ number: run.number, ...decodeFrames(run, this.#folder) }));
+    const heard = audio.map((run) => ({ number: run.number, ...decodeBeeps(run, this.#folder) }));
+    const complaints = [...decoded, ...heard].filter(({ complaints: what }) => what !== '');
     const delays = [...this.#video.delays, ...this.#audio.delays];
     const problems = [...delays, ...complaints.map(({ number, complaints: what }) => `the run from segment ${number} on: ${what}`)];
-    const [videoNumbers, audioNumbers] = [pictures, sounds].map((runs) => runs.map(({ number }) => number).join(' '));
+    const [videoNumbers, audioNumbers] = [decoded, heard].map((runs) => runs.map(({ number }) => number).join(' '));
     if (videoNumbers !== audioNumbers) problems.push(`discontinuities of video at ${videoNumbers}, of audio at ${audioNumbers}`);
-    const shown = pictures.flatMap((run) => run.pictures.map(({ at }) => at));
+    const shown = decoded.flatMap((run) => run.frames.map(({ at }) => at));
     const gaps = shown.slice(1).map((at, index) => ({ at, ms: (at - (shown[index] ?? at)) * 1000 }));
     for (const { at, ms } of gaps) if (ms > MAX_GAP_MS || ms <= 0) problems.push(`${ms.toFixed(0)} ms between two frames at ${at} s`);
-    const flashes = pictures.flatMap((run) => flashesOf(run.pictures));
-    const beeps = sounds.flatMap((run) => run.beeps);
+    const flashes = decoded.flatMap((run) => flashesOf(run.frames));
+    const beeps = heard.flatMap((run) => run.beeps);
     // The last beep may be in a missing segment.
     for (const [index, offset] of offsetsOf(flashes.slice(0, -1), beeps).entries()) {
       if (!(Math.abs(offset) <= MAX_OFFSET_MS)) problems.push(`beep ${offset.toFixed(0)} ms behind the flash at ${flashes[index]} s`);

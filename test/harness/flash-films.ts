@@ -37,7 +37,7 @@ export function publishFlashFilm(url: string, film: FlashFilm): Child {
 
 function inputs({ colour, size, fps, sampleRate }: FlashFilm): string[] {
   const half = 'drawbox=y=0:h=ih/2:t=fill';
-  const picture = `color=${COLOURS[colour]}:size=${size}:rate=${fps},${half}:color=black,${half}:color=white:enable='${FLASH}'`;
-  const sound = `aevalsrc='0.8*sin(2*PI*1000*t)*${BEEP}':sample_rate=${sampleRate}`;
-  return ['-f', 'lavfi', '-i', picture, '-f', 'lavfi', '-i', sound];
+  const video = `color=${COLOURS[colour]}:size=${size}:rate=${fps},${half}:color=black,${half}:color=white:enable='${FLASH}'`;
+  const audio = `aevalsrc='0.8*sin(2*PI*1000*t)*${BEEP}':sample_rate=${sampleRate}`;
+  return ['-f', 'lavfi', '-i', video, '-f', 'lavfi', '-i', audio];
 }

@@ -107,24 +107,24 @@ export class PlaylistRecording {
 }
 
 /** Frames with their times, seconds, and the errors of ffmpeg. */
-export interface DecodedPictures {
-  readonly pictures: readonly { readonly at: number; readonly light: number }[];
+export interface DecodedFrames {
+  readonly frames: readonly { readonly at: number; readonly light: number }[];
   readonly complaints: string;
 }
 
 /** Decodes the upper halves of the frames. */
-export function decodePictures({ data, number }: RecordedRun, folder: string): DecodedPictures {
-  const file = path.join(folder, `pictures-${number}.mp4`);
+export function decodeFrames({ data, number }: RecordedRun, folder: string): DecodedFrames {
+  const file = path.join(folder, `frames-${number}.mp4`);
   writeFileSync(file, data);
   const filter = 'crop=iw:ih/2:0:0,scale=4:4,format=gray,showinfo';
   const output = ['-map', '0:v:0', '-fps_mode', 'passthrough', '-vf', filter, '-f', 'null', '-'];
   const { stderr } = run(['-v', 'info', '-nostats', '-copyts', '-i', file, ...output]);
   const lines = stderr.split('\n');
-  const pictures = lines.flatMap((line) => {
+  const frames = lines.flatMap((line) => {
     const [, at, light] = /showinfo.*pts_time:\s*([\d.]+).*mean:\[(\d+)/.exec(line) ?? [];
     return at === undefined ? [] : [{ at: Number(at), light: Number(light) }];
   });
-  return { pictures, complaints: lines.filter((line) => /error|invalid|corrupt|conceal|missing/i.test(line)).join('\n') };
+  return { frames, complaints: lines.filter((line) => /error|invalid|corrupt|conceal|missing/i.test(line)).join('\n') };
 }
 
 /** Times of the beginnings of beeps, seconds, and the errors of ffmpeg. */
@@ -132,7 +132,7 @@ export function decodeBeeps(
   { data, number }: RecordedRun,
   folder: string,
 ): { readonly beeps: readonly number[]; readonly complaints: string } {
-  const file = path.join(folder, `sound-${number}.mp4`);
+  const file = path.join(folder, `audio-${number}.mp4`);
   writeFileSync(file, data);
   const times = run(
     ['-v', 'error', '-show_entries', 'packet=pts_time', '-of', 'csv=p=0', '-read_intervals', '%+#1', file],
@@ -144,8 +144,8 @@ export function decodeBeeps(
 }
 
 /** Times of the frames at which flashes begin, seconds. */
-export function flashesOf(pictures: DecodedPictures['pictures']): number[] {
-  const begins = pictures.filter(({ light }, index) => light >= BRIGHT && index > 0 && (pictures[index - 1]?.light ?? 0) < BRIGHT);
+export function flashesOf(frames: DecodedFrames['frames']): number[] {
+  const begins = frames.filter(({ light }, index) => light >= BRIGHT && index > 0 && (frames[index - 1]?.light ?? 0) < BRIGHT);
   return begins.map(({ at }) => at);
 }
 
@@ -157,11 +157,11 @@ export function offsetsOf(flashes: readonly number[], beeps: readonly number[]):
   });
 }
 
-function beginnings(sound: Buffer): number[] {
+function beginnings(audio: Buffer): number[] {
   const found: number[] = [];
   let quiet = QUIET;
-  for (let sample = 0; 2 * sample + 1 < sound.length; sample += 1) {
-    const isQuiet = Math.abs(sound.readInt16LE(2 * sample)) < LOUD;
+  for (let sample = 0; 2 * sample + 1 < audio.length; sample += 1) {
+    const isQuiet = Math.abs(audio.readInt16LE(2 * sample)) < LOUD;
     if (!isQuiet && quiet > QUIET) found.push(sample);
     quiet = isQuiet ? quiet + 1 : 0;
   }

@@ -27,17 +27,17 @@ export const MAX_LOST_AT_REST = { video: 0.5 * 30 + 1, audio: Math.floor((0.5 * 
 
 /** Encodes `seconds` of video (30 frames a second, B-frames, a keyframe each second) and a tone into the FLV file `path`. */
 export function encodeSource(path: string, seconds: number): void {
-  const picture = ['-f', 'lavfi', '-i', 'testsrc2=size=320x180:rate=30'];
+  const video = ['-f', 'lavfi', '-i', 'testsrc2=size=320x180:rate=30'];
   const tone = ['-f', 'lavfi', '-i', 'sine=frequency=440:sample_rate=48000'];
-  const sound = ['-c:a', 'aac', '-b:a', '96k'];
+  const audio = ['-c:a', 'aac', '-b:a', '96k'];
   execFileSync(requireProgram('ffmpeg'), [
     '-v',
     'error',
     '-y',
-    ...picture,
+    ...video,
     ...tone,
     ...ENCODE,
-    ...sound,
+    ...audio,
     '-t',
     `${seconds}`,
     '-f',

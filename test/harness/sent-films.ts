@@ -50,8 +50,8 @@ function pathOf(options: FilmOptions): string {
 
 function nameOf(options: FilmOptions): string {
   const { width, height, fps, gop, videoKbps, audioKbps, tone, withoutAudio = false } = { ...PUBLISH_DEFAULTS, ...options };
-  const sound = withoutAudio ? 'silent' : `${audioKbps}k-${tone}hz`;
-  return `${width}x${height}-${fps}fps-${gop}gop-${videoKbps}k-${sound}-${SECONDS}s.flv`;
+  const audio = withoutAudio ? 'silent' : `${audioKbps}k-${tone}hz`;
+  return `${width}x${height}-${fps}fps-${gop}gop-${videoKbps}k-${audio}-${SECONDS}s.flv`;
 }
 
 async function make(options: FilmOptions): Promise<void> {

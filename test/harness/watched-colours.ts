@@ -5,7 +5,7 @@ import { until } from './poll.ts';
 import { UNEVEN } from './probe.ts';
 
 /** A frame; `at`: presentation time, seconds. */
-export interface WatchedPicture {
+export interface ColouredFrame {
   readonly at: number;
   readonly colour: string;
 }
@@ -40,7 +40,7 @@ export class ColourWatch {
   }
 
   /** The frames seen so far. */
-  get pictures(): WatchedPicture[] {
+  get frames(): ColouredFrame[] {
     return this.#lines.flatMap((line) => {
       const [, at, mean] = /showinfo.*pts_time:\s*([\d.]+).*mean:\[([\d ]+)\]/.exec(line) ?? [];
       return at === undefined || mean === undefined ? [] : [{ at: Number(at), colour: nearest(mean.trim().split(/\s+/).map(Number)) }];
@@ -57,7 +57,7 @@ export class ColourWatch {
     await until(
       `${seconds} s of ${colours.at(-1)} in ${this.#url}`,
       () => {
-        const shots = shotsOf(this.pictures);
+        const shots = shotsOf(this.frames);
         const last = shots.at(-1);
         const seen = shots.map(({ colour }) => colour).join();
         if (this.#child.exit !== null) throw new Error(`ffmpeg ${this.#url}: ${this.#child.stderr.slice(-1000)}`);
@@ -72,8 +72,8 @@ export class ColourWatch {
     const [ended] = await until(
       `${seconds} s of ${this.#url}`,
       () => {
-        const { pictures } = this;
-        const span = (pictures.at(-1)?.at ?? 0) - (pictures[0]?.at ?? 0);
+        const { frames } = this;
+        const span = (frames.at(-1)?.at ?? 0) - (frames[0]?.at ?? 0);
         return this.#child.exit !== null || span >= seconds ? ([this.#child.exit] as const) : null;
       },
       { deadlineMs: DEADLINE_MS + seconds * 1000, everyMs: 200 },
@@ -97,21 +97,21 @@ export class ColourWatch {
 }
 
 /** Watches `url` for `seconds` of media from the first frame on, or to its end; `errors`: the remaining output of ffmpeg. */
-export async function watchColours(url: string, seconds: number): Promise<{ pictures: WatchedPicture[]; errors: string }> {
+export async function watchColours(url: string, seconds: number): Promise<{ frames: ColouredFrame[]; errors: string }> {
   const watch = new ColourWatch(url);
   try {
     await watch.has(seconds);
-    const { pictures, errors } = watch;
-    return { pictures, errors };
+    const { frames, errors } = watch;
+    return { frames, errors };
   } finally {
     await watch.kill();
   }
 }
 
 /** Runs of one colour, in order. */
-export function shotsOf(pictures: readonly WatchedPicture[]): Shot[] {
+export function shotsOf(frames: readonly ColouredFrame[]): Shot[] {
   const shots: { colour: string; from: number; to: number }[] = [];
-  for (const { at, colour } of pictures) {
+  for (const { at, colour } of frames) {
     const last = shots.at(-1);
     if (last?.colour === colour) last.to = at;
     else shots.push({ colour, from: at, to: at });
@@ -120,8 +120,8 @@ export function shotsOf(pictures: readonly WatchedPicture[]): Shot[] {
 }
 
 /** Longest time between two frames, seconds. */
-export function longestGap(pictures: readonly WatchedPicture[]): number {
-  return Math.max(...pictures.slice(1).map(({ at }, index) => at - (pictures[index]?.at ?? at)));
+export function longestGap(frames: readonly ColouredFrame[]): number {
+  return Math.max(...frames.slice(1).map(({ at }, index) => at - (frames[index]?.at ?? at)));
 }
 
 function nearest(mean: readonly number[]): string {

@@ -166,13 +166,13 @@ const target = (url: string, sink: RecordingSink, signal: AbortSignal) => ({
 function cameraPackets(): Buffer[] {
   const packets: Buffer[] = [];
   for (let n = 0; n < 6; n += 1) {
-    const picture = hex(`00 80e0 0000 00000000 00000001 ${n % 3 === 0 ? '6588843f' : '419a'}`);
-    picture.writeUInt16BE(n, 3);
-    picture.writeUInt32BE(n * 3000, 5);
-    const sound = hex('02 80e1 0000 00000000 00000002 0010 0020 21aabbcc');
-    sound.writeUInt16BE(n, 3);
-    sound.writeUInt32BE(n * 1600, 5);
-    packets.push(picture, sound);
+    const video = hex(`00 80e0 0000 00000000 00000001 ${n % 3 === 0 ? '6588843f' : '419a'}`);
+    video.writeUInt16BE(n, 3);
+    video.writeUInt32BE(n * 3000, 5);
+    const audio = hex('02 80e1 0000 00000000 00000002 0010 0020 21aabbcc');
+    audio.writeUInt16BE(n, 3);
+    audio.writeUInt32BE(n * 1600, 5);
+    packets.push(video, audio);
     if (n === 1) packets.push(hex('01 80c80006 00000001 e0000001 80000000 00000bb8 0000000a 00000100'));
     if (n === 2) packets.push(hex('03 80c80006 00000002 e0000001 80000000 00000640 0000000a 00000100'));
   }
