@@ -88,7 +88,7 @@ describe('AccessControls', () => {
     expect(ask()).toMatchObject({ admitted: true });
   });
 
-  it('goes by the settings of the moment', () => {
+  it('uses the current settings', () => {
     const { access } = controls();
     expect(access.covers('signed', 'incoming', 'rtmp')).toBe(true);
     access.follow([{ name: 'signed', hostNames: ['signed.test'] }]);
@@ -141,7 +141,7 @@ describe('AccessControls', () => {
     vi.useRealTimers();
   });
 
-  it('waits again where the wall clock was set back, and not at all once the session is over', () => {
+  it('waits again when the wall clock was set back, and not after the session has ended', () => {
     vi.useFakeTimers();
     const { access, clock } = controls([passes({ expiresAt: Date.UTC(2026, 0, 1, 0, 0, 10) })]);
     const expired = vi.fn();
@@ -175,7 +175,7 @@ describe('AccessControls', () => {
     expect(closed).toHaveBeenCalledTimes(4);
   });
 
-  it('refuses where a check fails, at once or later', async () => {
+  it('refuses when a check fails, at once or later', async () => {
     const broken: AccessCheck = {
       covers: () => true,
       judge: () => {

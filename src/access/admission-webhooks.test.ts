@@ -154,7 +154,7 @@ test('asks 64 questions at once, holds 2048, and refuses and counts further ones
   expect(control.maxOpen).toBe(64);
 });
 
-test('where several threads ask each has its part of the limits', async () => {
+test('each of several threads has a part of the limits', async () => {
   const { control, ask, webhooks } = await start({ threads: 4 });
   const { promise: go, resolve } = Promise.withResolvers<void>();
   control.answer = async () => {
@@ -206,7 +206,7 @@ test('ends are sent while the server stops, and a dead control server delays tha
   expect(dead.logger.matching('a control server fails: it does not hear of ends of sessions')).toHaveLength(2);
 });
 
-test('a question that is open when the server stops is answered no', async () => {
+test('an open question is answered no when the server stops', async () => {
   const { control, ask, webhooks } = await start();
   control.answer = () => null;
   const said = ask();
@@ -244,7 +244,7 @@ test('virtual hosts with the same control server share it', async () => {
   expect(webhooks.figures).toMatchObject([{ requests: 3, admitted: 3 }]);
 });
 
-test('the signature of the URL is looked at first, and the smaller limit of both counts', async () => {
+test('the signature of the URL is checked first, and the smaller limit of both applies', async () => {
   const keys = { policyQueryKeyName: 'policy', signatureQueryKeyName: 'signature', secretKey: 'k' };
   const { control, webhooks, settings } = await start({ more: { signedPolicy: { ...keys, enables: { providers: 'rtmp' } } } });
   const tell = vi.fn();

@@ -58,7 +58,7 @@ describe('cross-domain rules', () => {
     expect(allowed(urls, origin)).toBe(expected);
   });
 
-  test('a match brings credentials and methods, and echoes the wanted headers only when asked', () => {
+  test('a match adds credentials and methods, and echoes the requested headers only when asked', () => {
     expect(ask({ own: EVERYBODY }, 'http://a.example')).toEqual({
       'Access-Control-Allow-Origin': '*',
       'Access-Control-Allow-Credentials': 'true',
@@ -76,12 +76,12 @@ describe('cross-domain rules', () => {
     expect(ask({ defaults: NOTHING, methods: ALL_METHODS })).toEqual({ 'Access-Control-Allow-Methods': ALL_METHODS });
   });
 
-  test('own rules win over the default: without a match its headers are gone', () => {
+  test('own rules replace the default: without a match its headers are absent', () => {
     expect(ask({ defaults: EVERYBODY, own: { urls: ['a.example'], headers: [] } }, 'http://b.example')).toEqual({});
     expect(ask({ defaults: EVERYBODY, own: NOTHING }, 'http://b.example')).toEqual({});
   });
 
-  test('custom headers come with every answer; the four CORS headers are overridden on a match only', () => {
+  test('custom headers are sent with every answer; the four CORS headers are overridden on a match only', () => {
     const rules: CrossDomainRules = {
       urls: ['a.example'],
       headers: [

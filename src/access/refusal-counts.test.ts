@@ -5,7 +5,7 @@ import { RefusalCounts } from './refusal-counts.ts';
 const RTMP = { direction: 'incoming', protocol: 'rtmp' } as const;
 const LLHLS = { direction: 'outgoing', protocol: 'llhls' } as const;
 
-test('refusals are counted by direction, way and reason', () => {
+test('refusals are counted by direction, protocol and reason', () => {
   const counts = new RefusalCounts();
   for (const code of ['key-wrong', 'key-missing', 'key-wrong']) counts.note(RTMP, { code });
   counts.note(LLHLS, { code: 'key-wrong' });

@@ -26,7 +26,7 @@ test.each([
   expect(secretQueryKeys(host({}), app)).toEqual(keys);
 });
 
-test('an undeclared application requires what its template does', () => {
+test('an undeclared application requires the keys of its template', () => {
   expect(secretQueryKeys(host({}, APPS['played']), 'made')).toEqual(['token']);
   expect(secretQueryKeys(undefined, 'made')).toEqual([]);
 });

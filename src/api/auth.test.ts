@@ -75,7 +75,7 @@ test('returns the rights of a holder, also at repeated requests', () => {
   }
 });
 
-test('any number of spellings is taken', () => {
+test('any number of spellings is accepted', () => {
   for (let user = 0; user < 200; user += 1) expect(several.check(basic(`${user}:first`))).toMatchObject({ name: 'main' });
 });
 

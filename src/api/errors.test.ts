@@ -21,7 +21,7 @@ test('every entry of the catalogue has a status of its kind', () => {
     expect(status, code).toBeOneOf([400, 401, 403, 404, 408, 409, 413, 416, 431, 500, 501, 502, 503]);
 });
 
-test('a name that looks like a place in the text is not replaced again', () => {
+test('a name that resembles a placeholder is not replaced again', () => {
   expect(new ApiError('APP_NOT_FOUND', '{1}', 'b').message).toBe('Could not find the application: [{1}/b]');
 });
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { type FilePart, rangeOf } from './file-answer.ts';
 
-test('a range may lie over several pieces of a file', () => {
+test('a range may span several pieces of a file', () => {
   const part = {
     file: {} as FilePart['file'],
     ranges: [

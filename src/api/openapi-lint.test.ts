@@ -13,7 +13,7 @@ async function problemsOf(document: object) {
 /** It has no token that could be wrong and no name that could be missing. */
 const HEALTH = expect.stringMatching(/^warn operation-4xx-response: .* #\/paths\/~1health\/get\/responses$/);
 
-test('the linter finds no error, and no warning but for an operation that cannot be asked wrongly', async () => {
+test('the linter finds no error, and one warning about an operation that has no invalid requests', async () => {
   expect(await problemsOf(openApiDocument(routes, '1.2.3'))).toEqual([HEALTH]);
 });
 

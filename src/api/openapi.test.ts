@@ -153,7 +153,7 @@ describe('the OpenAPI document', () => {
     expect(optional.map(({ path }) => path.replace(/.*:/, ':')).sort()).toEqual([':concludeHlsLive', ':pushes', ':records']);
   });
 
-  test('has an example of every body, and no other', () => {
+  test('has an example of every body, and no others', () => {
     const bodies = operations.filter(({ operation }) => 'requestBody' in operation);
     expect(bodies.map(({ method, path }) => `${method.toUpperCase()} ${path}`).sort()).toEqual(Object.keys(REQUEST_EXAMPLES).sort());
     const shown = document.paths['/v1/vhosts'].post.requestBody.content['application/json'].example;

@@ -79,7 +79,7 @@ test('a successful batch returns the created objects', async () => {
 test.each([
   [207, [ok({ name: 'a' }), { message: 'Conflict', statusCode: 409 }], 'Conflict'],
   [409, [{ message: 'Conflict', statusCode: 409 }], 'Conflict'],
-])('a batch that is answered with %i rejects with the answer to each item', async (status, items, message) => {
+])('a batch answered with %i rejects with the answer to each item', async (status, items, message) => {
   answers(status, items);
   const call = new MillraceClient({ url }).post('/v1/vhosts/{vhost}/apps', { path: { vhost: 'v' }, body: [] });
   const error = await call.catch((reason: unknown) => reason);

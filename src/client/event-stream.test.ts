@@ -52,7 +52,7 @@ async function take(count: number, options: EventOptions = {}): Promise<LiveEven
   return events;
 }
 
-test('gives events as they come, with the token and the choice in the request', async () => {
+test('passes events on when they arrive, with the token and the filter in the request', async () => {
   answers = [sends(`${HELLO}: \n\n${created(1)}${created(2, 'größe')}`)];
   const events = await take(3, { types: 'streams', vhost: 'default' });
   expect(events).toEqual([{ type: 'hello' }, { type: 'stream.created', stream: 'live' }, { type: 'stream.created', stream: 'größe' }]);
@@ -61,7 +61,7 @@ test('gives events as they come, with the token and the choice in the request', 
   expect(asked[0]?.headers).not.toHaveProperty('last-event-id');
 });
 
-test('events may come in any pieces', async () => {
+test('events may arrive in any pieces', async () => {
   const bytes = Buffer.from(`${HELLO}${created(1, 'größe')}`.replaceAll('\n', '\r\n'));
   answers = [
     (response) => {
@@ -143,7 +143,7 @@ test('a server that does not answer is awaited up to the timeout', async () => {
   await expect(take(1)).rejects.toThrow(`no answer from ${url} (not within 50 ms)`);
 });
 
-test('a server that falls silent is left, and asked again', async () => {
+test('a silent server is disconnected and asked again', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   onTestFinished(() => void vi.useRealTimers());
   const lost: string[] = [];

@@ -59,7 +59,7 @@ async function watched(nodes: ReturnType<typeof open>[], work: () => Promise<unk
 }
 
 describe('a work that two nodes would do', () => {
-  it('is done by one of them, and by the other when the first gives it back', async () => {
+  it('is done by one node, and by the other after the first releases it', async () => {
     const [a, b] = [open('a'), open('b')];
     const seen = await watched([a, b], async () => {
       await expect.poll(() => [a.state(), b.state()].sort(), PATIENCE).toEqual(['others', 'ours']);

@@ -59,7 +59,7 @@ describe('the origin map', () => {
     expect(cluster.said().length).toBe(1);
   });
 
-  it('spreads over a cluster, and does without the streams of a part of it that is away', { timeout: 60_000 }, async () => {
+  it('is spread over a cluster, and works without the streams of a failed shard', { timeout: 60_000 }, async () => {
     const set = await started(startCluster('secret'));
     const redisServer = { url: set.url, auth: 'secret' };
     const origin = open(redisServer, 'a');

@@ -123,7 +123,7 @@ describe('in-band parameter sets', () => {
     expect(parameterSetsOfConfig(VideoCodec.VP8, VPX.vp8Key)).toEqual({ vps: [], sps: [], pps: [] });
   });
 
-  it('wait for the sets that are missing', () => {
+  it('wait for missing sets', () => {
     const { vps, sps, pps } = parameterSetsOf(VideoCodec.H265, h265)!;
     expect(updateConfig(VideoCodec.H265, null, { vps: [], sps, pps })).toBeNull();
     expect(updateConfig(VideoCodec.H265, null, { vps, sps, pps })).not.toBeNull();

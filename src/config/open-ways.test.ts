@@ -39,7 +39,7 @@ test('keys protect all protocols except those that cannot carry a key', () => {
   expect(saidOf({ publishKeys: [] }, { signedPolicy })).toEqual([`${open}publishing by mpegts, playing by hls, playing by ovt`]);
 });
 
-test('a way that a control server decides about is not open', () => {
+test('a protocol with a control server counts as protected', () => {
   const publishers = { llhls: {}, hls: {}, webrtc: {} };
   expect(said({ publishers: 'llhls' }, publishers, { publishers: 'hls,webrtc' })).toEqual([]);
   expect(said({ publishers: 'llhls' }, publishers, { publishers: 'hls', providers: 'rtmp' })).toEqual([

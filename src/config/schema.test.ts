@@ -287,7 +287,7 @@ describe('conversions', () => {
     expect(template({ maxFramerate: 30, min_framerate: 10 })).toMatchObject({ max_framerate: 30, min_framerate: 10 });
   });
 
-  test('former elements mean what replaced them', () => {
+  test('former elements are mapped to their replacements', () => {
     expect(application({ providers: { rtmp: { useIncomingTimestamp: true } } }).providers.rtmp?.timestampMode).toBe('Original');
     expect(application({ publishers: { rtmpPush: {} } }).publishers.push).toEqual({ connectionTimeout: -1, sendTimeout: -1 });
     const { file } = application({ publishers: { file: { record: { enable: true, recordInfo: '/m.xml' } } } }).publishers;

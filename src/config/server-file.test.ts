@@ -229,7 +229,7 @@ describe('text', () => {
     expect(load(`<Name>${written}</Name>`).config.name).toBe(expected);
   });
 
-  test('a byte order mark and other line ends do not matter', () => {
+  test('a byte order mark and other line endings are accepted', () => {
     const text = `\uFEFF${document('<PrivacyProtection>x</PrivacyProtection>').replaceAll('\n', '\r\n')}`;
     expect(errorsOf(() => parseServerConfig(text, 'f', { macros }))[0]).toMatch(/^f:5: /);
   });
@@ -258,7 +258,7 @@ describe('includes', () => {
   });
   afterAll(() => rmSync(directory, { recursive: true }));
 
-  test('a repeatable element takes all files that match', () => {
+  test('a repeatable element includes all matching files', () => {
     const { config } = read(
       '<VirtualHosts><VirtualHost include="VHost1*.xml"/><VirtualHost include="None*.xml"/><VirtualHost><Name>v</Name></VirtualHost></VirtualHosts>',
     );
@@ -340,7 +340,7 @@ describe('a port for MPEG-TS', () => {
   };
   const applications = (...each: string[]) => host(`<Applications>${each.join('')}</Applications>`);
 
-  test('feeds one stream: two that name it are named', () => {
+  test('feeds one stream: two streams with one port are named', () => {
     const complaint = (inner: string) => errorsOf(() => load(inner)).join();
     expect(complaint(applications(fed('a', '4000-4004'), fed('b', '4003')))).toMatch(
       /MPEG-TS port 4003 feeds both stream 's4000-4004' of application 'v\/a' and stream 's4003' of application 'v\/b'/,

@@ -45,6 +45,6 @@ test.each([
   [{ url: 'stream://v/a/s', afterMs: -1 }, /afterMs/],
   [{ url: 'stream://v/a/s', keepMs: 'x' }, /keepMs/],
   [{ url: 'stream://v/a/s', fallback: 'x' }, /Unknown item.*fallback/],
-])('%j is refused with the place of the fault', (standIn, message) => {
+])('%j is refused with the place', (standIn, message) => {
   expect(fault(standIn)).toMatch(message);
 });

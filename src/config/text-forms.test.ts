@@ -28,7 +28,7 @@ const CASES: Readonly<Record<TextForm, { readonly good: readonly string[]; reado
 };
 
 describe.each(Object.entries(CASES))('%s', (form, { good, bad }) => {
-  test.each(good)('takes %j', (text) => {
+  test.each(good)('accepts %j', (text) => {
     expect(textFault(form as TextForm, text)).toBeUndefined();
   });
   test.each(bad)('refuses %j', (text) => {

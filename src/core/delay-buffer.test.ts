@@ -73,7 +73,7 @@ describe('a delay buffer', () => {
     expect(buffer.bytes).toBe(0);
   });
 
-  test('keeps changes in their place among packets', () => {
+  test('keeps changes in order among packets', () => {
     const { buffer, clock, seen } = bufferOf();
     const [first, second] = frames(2) as [Packet, Packet];
     buffer.push(first);
@@ -277,7 +277,7 @@ describe('an application with DelayBufferTimeMs', () => {
     await immediate();
   }
 
-  test('shows publishers everything that much later, at the wall clock of its coming', async () => {
+  test('delays packets and events by that time, and keeps the wall clock of their arrival', async () => {
     const [delayed, prompt] = [start(2000), start(0)];
     for (const each of [delayed, prompt]) await send(each);
     expect(prompt.seen).toEqual(['tracks 3', 'video', 'audio']);
@@ -320,7 +320,7 @@ describe('an application with DelayBufferTimeMs', () => {
     expect([started.application.stream('s'), vi.getTimerCount()]).toEqual([undefined, 0]);
   });
 
-  test('shows all of it at once to make room for the next source, which is another stream', async () => {
+  test('releases all of it at once before the next source, which starts another stream', async () => {
     const started = start(60_000);
     await sendMore(started);
     started.ingest.close({ code: 'peer-left', detail: '' });

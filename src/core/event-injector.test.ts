@@ -120,7 +120,7 @@ it('replaces a cue by the next cue, and forgets breaks of a source that is gone'
   expect(packets).toHaveLength(5);
 });
 
-it('ends a break of the API though the source is another one by then', () => {
+it('ends a break of the API after a change of the source', () => {
   carry(cue('out', 5000));
   injector.forget();
   reach(60);

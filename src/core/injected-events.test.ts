@@ -118,7 +118,7 @@ it('delays events with the packets, except for urgent events, which get the time
   expect(packets.at(-1)?.pts).toBe(1033);
 });
 
-it('forces a keyframe of every video encode where segments are to be cut', async () => {
+it('forces a keyframe of every video encode at a cut', async () => {
   const video = {
     name: 'e',
     codec: 'h264',

@@ -36,7 +36,7 @@ it('keeps the timestamps and marks of a source that marks segments, including ga
   expect(packets[0]?.duration).toBe(2970);
 });
 
-it('does not take the media before the loss of its connection again, and continues with the next segment', () => {
+it('skips media from before a lost connection, and continues with the next segment', () => {
   const { router, packets, play } = setUp();
   play(5000, MARK);
   const last = packets.at(-1)?.dts ?? 0;

@@ -29,7 +29,7 @@ describe('MediaRouter', () => {
     ]);
   });
 
-  it('starts at 0 with the first keyframe and leaves out what precedes it', () => {
+  it('starts at 0 with the first keyframe and leaves out earlier packets', () => {
     const { router, packets } = routerWithOutput();
     router.setTracks([videoTrack(), audioTrack()]);
     for (let index = 10; index < 40; index += 1) router.push(videoPacket(index, { startMs: 5000 }));

@@ -393,7 +393,7 @@ describe('Orchestrator', () => {
     expect(logger.lines.some(({ level, message }) => level === 'error' && message.includes('publisher failed'))).toBe(true);
   });
 
-  it('counts ingests and sessions up to the server and takes them back', async () => {
+  it('counts ingests and sessions up to the server, and decreases the counts at their ends', async () => {
     const { orchestrator } = setUp();
     await orchestrator.createVirtualHost(vhostDefinition('v', ['*']), [appDefinition('app')]);
     const ingest = orchestrator.openIngest({ host: 'x', app: 'app' }, request('s'));
@@ -407,7 +407,7 @@ describe('Orchestrator', () => {
     expect(orchestrator.meter).toMatchObject({ ingests: { rtmp: 0 }, sessions: { llhls: 0 }, totalSessions: 0, maxTotalSessions: 2 });
   });
 
-  it('makes applications of a template when a viewer asks, never for publishers, and takes them back when they are not used', async () => {
+  it('makes applications of a template for a viewer, never for publishers, and removes unused ones', async () => {
     const { orchestrator, clock } = setUp();
     orchestrator.restore(vhostDefinition('v', ['*']), [appDefinition('app'), appDefinition('*')], { readOnly: true });
     const vhost = orchestrator.virtualHost('v');

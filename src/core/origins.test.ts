@@ -46,7 +46,7 @@ describe('an origin', () => {
     ['x=1&TOKEN=abc&y=2&token=d', 'x=1&y=2'],
     ['token', ''],
     ['atoken=1&tokens=2&x=token=3', 'atoken=1&tokens=2&x=token=3'],
-  ])('does not see what of %s is for this server alone', (query, left) => {
+  ])('does not get the credentials for this server from %s', (query, left) => {
     const [pull] = originPull(origins([{ location: '/app/', pass: pass('h/?a=token') }]), { ...WANTED, query }, ['token'])?.urls ?? [];
     expect(pull).toBe(`rtsp://h/s?a=token${left === '' ? '' : `&${left}`}`);
   });

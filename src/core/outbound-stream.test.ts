@@ -165,7 +165,7 @@ describe('OutboundStream', () => {
     expect(events).toEqual([packet, changed]);
   });
 
-  it('hands tracks, packets and its end to a tap as to a publisher, until that leaves', () => {
+  it('passes tracks, packets and its end to a tap as to a publisher, until the tap leaves', () => {
     const { stream, packets } = setUp([HIGH], Urgency.NONE);
     const calls: string[] = [];
     const tap = {
@@ -190,7 +190,7 @@ describe('OutboundStream', () => {
     expect(packets()).toHaveLength(2);
   });
 
-  it('gives every packet to the others when a tap leaves while it gets one', () => {
+  it('passes every packet to the others when a tap leaves during a packet', () => {
     const { stream } = setUp([HIGH]);
     const seen: number[] = [];
     const silent = { onTracks: () => undefined, close: () => undefined };
@@ -200,7 +200,7 @@ describe('OutboundStream', () => {
     expect(seen).toEqual([0, 3000, 6000]);
   });
 
-  it('asks for packets that rest when a tap comes', () => {
+  it('asks its source for resting packets when a tap is added', () => {
     const watched: string[] = [];
     const { stream } = setUp([HIGH], Urgency.NONE, () => watched.push('woken'));
     stream.tap('a tap', { onTracks: () => undefined, onPacket: () => undefined, close: () => undefined });

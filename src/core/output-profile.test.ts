@@ -46,11 +46,11 @@ describe('an image that the source has already', () => {
     expect(kindOf(encode)).toBe(kind);
   });
 
-  it('is encoded when the source is video, whatever the bypass rule', () => {
+  it('is encoded from video under any bypass rule', () => {
     expect(kindOf({ width: 1280, bypassIfMatch: { width: 'eq' } }, VIDEO)).toBe('image');
   });
 
-  it('waits for the frame rate where the rule asks for it', () => {
+  it('waits for the frame rate when the rule needs it', () => {
     const asks = (images: object[]) => needsFramerate(readOutputProfile({ name: 'p', outputStreamName: 'o', encodes: { images } }).typed);
     expect([asks([{ codec: 'jpeg', framerate: 1, bypassIfMatch: { framerate: 'eq' } }]), asks([{ codec: 'jpeg' }])]).toEqual([true, false]);
   });

@@ -123,7 +123,7 @@ describe('a stream whose output profiles a control server chooses', () => {
   test.each<[string, Advice, string]>([
     ['it is refused', { kind: 'refused', reason: 'not today' }, 'not today'],
     ['it gets none', profiles(), 'the control server gives no output profile'],
-  ])('ends with the reason where %s', async (_what, advice, reason) => {
+  ])('ends with the reason when %s', async (_what, advice, reason) => {
     const { asked, packets, publish, closes, logger, application } = start({ sourceLoss: { keepStreamMs: 60_000 } });
     const ingest = publish('s');
     send(ingest);
@@ -172,7 +172,7 @@ describe('a stream whose output profiles a control server chooses', () => {
     expect(closed()).toBe(1);
   });
 
-  test('is asked about again when another source takes its place', async () => {
+  test('is asked about again when another source replaces it', async () => {
     const { asked, application, packets, closes } = start();
     const request = { streamName: 's', provider: 'rtsppull', sourceType: 'RtspPull', sourceUrl: 'rtsp://a' } as const;
     const refusals: CloseReason[] = [];
@@ -195,7 +195,7 @@ describe('a stream whose output profiles a control server chooses', () => {
     expect(packets.get('s')).toHaveLength(77);
   });
 
-  test('is asked about again when another source has come before the answer', async () => {
+  test('is asked about again when another source replaces it before the answer', async () => {
     const { asked, application, packets, closes } = start();
     const request = { streamName: 's', provider: 'rtsppull', sourceType: 'RtspPull', sourceUrl: 'rtsp://a' } as const;
     const refusals: CloseReason[] = [];

@@ -61,7 +61,7 @@ it('removes a stream in time while its source does not answer', async () => {
   await expect.poll(() => application.hasStream('s')).toBe(false);
 });
 
-it('gives every other URL its turn before a stream without input is removed', async () => {
+it('tries every other URL before a stream without input is removed', async () => {
   const clock = new ManualClock();
   const { application, source, pull } = setUpPulls(() => true, clock);
   await pull({ urls: ['rtsp://first/', 'rtsp://second/', 'rtsp://third/'] }, table);

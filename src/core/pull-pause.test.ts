@@ -4,7 +4,7 @@ import { pullPause } from './pull-pause.ts';
 const pauses = (tries: readonly number[], urls: number, persistent: boolean): number[] =>
   tries.map((failures) => pullPause(failures, { urls, persistent }, 1));
 
-it('tries of a stream that is kept become rarer with every round over its URLs, up to half a minute', () => {
+it('a persistent stream is retried with delays that grow with each round over its URLs, up to half a minute', () => {
   expect(pauses([1, 2, 3, 4, 5, 6, 7, 8, 1e9], 1, true)).toEqual([500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000, 30_000]);
   expect(pauses([1, 2, 3, 4, 5, 6, 7], 3, true)).toEqual([500, 500, 500, 1000, 1000, 1000, 2000]);
 });

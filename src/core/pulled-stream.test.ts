@@ -7,7 +7,7 @@ import { ProviderKind } from './kinds.ts';
 
 endPulls();
 
-it('goes back to the first URL when that works again, and viewers see no jump in time', async () => {
+it('returns to the first URL when that works again, without a jump in time', async () => {
   let first = false;
   const { application, source, packets, pull } = setUpPulls((url) => url.includes('second') || first);
   await pull({}, { failbackMs: 50 });
@@ -85,7 +85,7 @@ it('keeps no memory of attempts while the connection of another URL lives on', a
   expect(Math.max(...reactions.map(({ mock }) => mock.calls.length))).toBeLessThan(3);
 });
 
-it('ends a try of the first URL with the connection that was to be left for it', async () => {
+it('cancels an attempt at the first URL when the current connection ends', async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
   const clock = new ManualClock();
   const { source, pull } = setUpPulls((url) => url.includes('second'), clock);
@@ -107,7 +107,7 @@ it('ends a try of the first URL with the connection that was to be left for it',
   expect(source.opened.slice(0, 2).map(({ closed }) => closed)).toEqual([true, true]);
 });
 
-it('stays where it is without failback', async () => {
+it('keeps its URL without failback', async () => {
   const { application, source, pull } = setUpPulls((url) => url.includes('second'));
   await pull();
   source.plays = () => true;
@@ -116,7 +116,7 @@ it('stays where it is without failback', async () => {
   expect(source.asked.length).toBe(2);
 });
 
-it('ends with its application when the configuration asked for it, and is never on disk', async () => {
+it('ends with its application when it is configured, and is never on disk', async () => {
   const { application, store, pull } = setUpPulls(() => true);
   await pull({ name: 'api' }, { persistent: true });
   await pull({ name: 'map', configured: true }, { persistent: true });
@@ -173,7 +173,7 @@ it('leaves a source that proves unusable while it is still being opened', async 
   await expect.poll(() => application.stream('s')?.sourceUrl).toBe('rtsp://second/');
 });
 
-it('does not call a source silent whose media waits for more, and does when that ends', async () => {
+it('does not report a congested source as silent, and does after the congestion', async () => {
   const clock = new ManualClock();
   const { application, source, pull } = setUpPulls(() => true, clock);
   await pull({}, { noInputFailoverTimeoutMs: 300 });
@@ -213,7 +213,7 @@ it.each([
   expect(store.documents.size).toBe(0);
 });
 
-it('forgets a persistent stream that a publisher replaced when that is deleted', async () => {
+it('forgets a persistent stream that a publisher replaced when it is deleted', async () => {
   const { application, store, pull, pulls } = setUpPulls(() => true);
   await pull({}, { persistent: true });
   application.openIngest(PUBLISHER);

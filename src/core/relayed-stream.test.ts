@@ -67,7 +67,7 @@ function setUp(passthrough: boolean) {
   return { stream, announced, output: () => stream.outputs[0]! };
 }
 
-test('tracks keep their names, and playlists of the source precede those of publishers', () => {
+test('tracks keep their names, and playlists of the source precede default playlists', () => {
   const { stream, output } = setUp(true);
   stream.setTracks([HD, SD, AUDIO], [playlist('abr', 'hd', 'sd')]);
   expect(output().name).toBe('s');
@@ -106,7 +106,7 @@ test('playlists of unreadable tracks are not adopted', () => {
   stream.close({ code: 'peer-left', detail: '' });
 });
 
-test('a track that is called otherwise is another track to playlists', () => {
+test('a renamed track counts as another track in playlists', () => {
   const { stream, output } = setUp(true);
   stream.setTracks([HD, AUDIO]);
   for (let index = 0; index < 3; index += 1) stream.push({ ...videoPacket(index), trackId: HD.id });

@@ -59,7 +59,7 @@ function setUp(state: WorkState, outputs: readonly string[] = []) {
 }
 
 describe('a persistent pull that several nodes know', () => {
-  it('is pulled by the node whose it is, and waits at the others', async () => {
+  it('is pulled by the owning node, and waits at the others', async () => {
     const { application, pulls, source, work, document } = setUp('unknown');
     pulls.restore(document);
     expect([source.opened.length, pulls.waiting, [...work.asked]]).toEqual([0, 1, ['pull/v/app/s']]);

@@ -192,7 +192,7 @@ describe('a stream that outlives its source', () => {
     expect(application.stream('s')?.source.present).toBe(false);
   });
 
-  it('waits for a limit that is longer than a timer can be', () => {
+  it('supports a limit longer than the maximum of a timer', () => {
     const { application, clock, request } = setUp({ providers: { rtmp: { packetSilenceTimeoutMs: 2 ** 31 + 1000 } } });
     const waits: number[] = [];
     const fake = globalThis.setTimeout;
@@ -214,7 +214,7 @@ describe('a stream that outlives its source', () => {
     }
   });
 
-  it('takes words for silence', () => {
+  it('treats packets of a data track as silence', () => {
     const { application, clock, request } = setUp({ providers: { rtmp: { packetSilenceTimeoutMs: 1000 } } });
     const ingest = application.openIngest(request());
     ingest.setTracks([videoTrack(), { id: 9, type: 'data', timebase: { num: 1, den: 1000 } } as SourceTrack]);
@@ -274,7 +274,7 @@ describe('a stream that outlives its source', () => {
     expect(ended).toMatchObject([{ code: 'replaced' }]);
   });
 
-  it('is off unless it is asked for', () => {
+  it('is off by default', () => {
     const { application, ended, request } = setUp({ sourceLoss: undefined });
     const ingest = application.openIngest(request());
     ingest.setTracks([videoTrack()]);

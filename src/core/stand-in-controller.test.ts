@@ -245,7 +245,7 @@ describe('a stand-in', () => {
     expect(standIn.told.at(-1)).toBe('wake');
   });
 
-  it('neither starts a stream, nor continues one without a frame', async () => {
+  it('does not start a stream, and does not continue a stream without a frame', async () => {
     const studio = setUp();
     const encoder = studio.publish();
     encoder.push(videoPacket(1));
@@ -287,7 +287,7 @@ describe('a stream with a stand-in', () => {
     },
   );
 
-  it.each(['denied', 'expired'] as const)('ends with an encoder that is %s', async (code) => {
+  it.each(['denied', 'expired'] as const)('ends when its encoder was %s', async (code) => {
     const studio = setUp();
     const encoder = studio.publish();
     await send(studio, encoder);
@@ -300,7 +300,7 @@ describe('a stream with a stand-in', () => {
     expect(waiting.ended).toMatchObject([{ code }]);
   });
 
-  it('ends without an encoder after KeepMs, but not while one is connected', async () => {
+  it('ends without an encoder after KeepMs, but not while an encoder is connected', async () => {
     const studio = setUp({ entry: { keepMs: 5000 } });
     await lost(studio);
     await studio.pass(4800);

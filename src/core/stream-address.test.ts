@@ -14,7 +14,7 @@ test('an object with a name in an application has the address of that name', () 
   expect(streamText(address)).toBe('v/a/s');
 });
 
-test('a stream:// URL names a stream, each part percent-decoded where it can be', () => {
+test('a stream:// URL names a stream, with each part percent-decoded if possible', () => {
   const named = (url: string): string | null => {
     const address = streamOfUrl(url);
     return address && JSON.stringify(Object.values(address));

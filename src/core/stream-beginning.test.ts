@@ -19,7 +19,7 @@ function encodeAll(session: FakeTranscodeSession): void {
 }
 
 describe('the beginning of outputs', () => {
-  it('waits for its turn and then starts with all held packets, whatever their timestamps', async () => {
+  it('waits for its turn and then starts with all held packets, at any timestamps', async () => {
     const turns = new HeldTurns();
     const { outputs, viewer, viewers, push } = setUpOutputs([LADDER], { transcoder: null, turns });
     outputs.setTracks([VIDEO, AUDIO], true);
@@ -60,7 +60,7 @@ describe('the beginning of outputs', () => {
     expect(viewers.size).toBe(0);
   });
 
-  it('holds bypassed media until the encodes are known, then hands all on from the beginning in order of time', async () => {
+  it('holds bypassed media until the encodes are announced, then passes all packets on in order of time', async () => {
     const { outputs, viewer, push, transcoder } = setUpOutputs();
     transcoder.echo = false;
     outputs.setTracks([VIDEO, AUDIO], true);
@@ -213,7 +213,7 @@ describe('the beginning of outputs', () => {
     expect(transcoder.session.job.encodes.length).toBe(1);
   });
 
-  it('waits for tracks of the source whose parameters come in-band', () => {
+  it('waits for tracks of the source with in-band parameters', () => {
     const { outputs, viewers, viewer, push, transcoder } = setUpOutputs();
     outputs.setTracks([AUDIO], false);
     push(audioPackets(AUDIO, 0.5));

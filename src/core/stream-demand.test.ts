@@ -47,7 +47,7 @@ function setUp(
 }
 
 describe('a stream that a viewer asks for', () => {
-  it('is pulled once for all who ask, and found when it can be played', async () => {
+  it('is pulled once for all requests, and found when it can be played', async () => {
     const { demand, becomes, pulled } = setUp(async (streams, { name }) => {
       streams.add(name);
     });
@@ -59,7 +59,7 @@ describe('a stream that a viewer asks for', () => {
     expect([demand.find(wanted('s')), demand.pending]).toEqual([null, 0]);
   });
 
-  it('is looked for again only some time after its origin has failed', async () => {
+  it('is looked up again only some time after its origin has failed', async () => {
     const { demand, clock, pulled } = setUp(async () => {
       throw new PullFailed('no answer');
     });
@@ -98,7 +98,7 @@ describe('a stream that a viewer asks for', () => {
     expect(await demand.find({ ...wanted('s'), app: 'made' })).toBe(true);
   });
 
-  it('leaves others room when one address waits for many, until these are over', async () => {
+  it('leaves room for others while one address waits for many streams', async () => {
     const first = Promise.withResolvers<void>();
     const { demand } = setUp(() => first.promise);
     const asked = Array.from({ length: 80 }, (_none, index) => demand.find({ ...wanted(`s${index}`), client: '192.0.2.1' }));
@@ -144,7 +144,7 @@ describe('a stream that no origin matches', () => {
     expect(pulled).toMatchObject([{ name: 's', urls: ['ovt://origin:9000/app/s'], configured: true, fromOriginMap: true, properties }]);
   });
 
-  it('is pulled without relay where the map names an RTSP source', async () => {
+  it('is pulled without relay when the map names an RTSP source', async () => {
     const { demand, becomes, pulled } = setUp(register, { origins: NONE, locate: async () => 'rtsp://camera/' });
     becomes('other');
     const found = demand.find(wanted('s'));
@@ -169,7 +169,7 @@ describe('a stream that no origin matches', () => {
     expect(demand.find({ ...wanted('s'), vhost: 'other' })).toBeNull();
   });
 
-  it('is awaited without a look-up when it is about to start; one that starts during the look-up is used', async () => {
+  it('is awaited without a look-up when it is about to start, or starts during the look-up', async () => {
     let meanwhile = (): void => undefined;
     let asked = 0;
     const locate = async (): Promise<null> => {
@@ -189,7 +189,7 @@ describe('a stream that no origin matches', () => {
     expect([await demand.find(wanted('t')), asked, pulled.length]).toEqual([true, 1, 0]);
   });
 
-  it('is unknown while the map cannot be asked, and asked for again as soon as it can', async () => {
+  it('is unknown while the map is unreachable, and looked up again afterwards', async () => {
     const map = { origins: NONE, locate: async (): Promise<string | null> => null, reachable: false };
     const { demand, streams, becomes, pulled } = setUp(register, map);
     expect([await demand.find(wanted('s')), demand.isUnknown(wanted('s'))]).toEqual([false, true]);
@@ -202,7 +202,7 @@ describe('a stream that no origin matches', () => {
     expect([await found, demand.isUnknown(wanted('s')), pulled.length]).toEqual([true, false, 1]);
   });
 
-  it('is known to be absent when a configured origin covers it, whatever the map answers', async () => {
+  it('is known to be absent when a configured origin covers it, even while the map is unreachable', async () => {
     const { demand } = setUp(register, { origins: ORIGINS, locate: async () => null, reachable: false });
     expect(demand.isUnknown(wanted('s'))).toBe(false);
   });

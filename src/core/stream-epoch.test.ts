@@ -30,14 +30,14 @@ describe('StreamEpoch', () => {
     expect(epoch.value).toBe(START + 7000);
   });
 
-  it('stays where it is when a stalled source catches up', () => {
+  it('does not change when a stalled source catches up', () => {
     const epoch = playing();
     for (let media = 20_000; media < 27_000; media += 40) expect(epoch.observe(media, START + 27_000)).toBe(false);
     expect(feed(epoch, 27_000, 40_000, 0)).toBe(false);
     expect(epoch.value).toBe(START);
   });
 
-  it('takes no notice of delay', () => {
+  it('ignores delay', () => {
     const epoch = playing();
     expect(feed(epoch, 20_000, 40_000, 900)).toBe(false);
   });

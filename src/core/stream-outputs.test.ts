@@ -276,7 +276,7 @@ describe('StreamOutputs', () => {
     expect(transcoder.session.keyframeRequests).toEqual([small, small]);
   });
 
-  it('passes requests for keyframes of bypassed video on to the source, not more than one a second', () => {
+  it('passes requests for keyframes of bypassed video on to the source, at most one a second', () => {
     const { outputs, viewer, push, transcoder, clock, sourceKeyframes } = setUpOutputs();
     outputs.setTracks([VIDEO, AUDIO], true);
     push(media());

@@ -145,7 +145,7 @@ it('delays cues with the media', async () => {
   expect(cues()).toEqual([['English', 1000, 1000, 'later']]);
 });
 
-it('takes cues of the source by their language, in its own time', async () => {
+it('matches cues of the source by their language, at their own time', async () => {
   const { ingest, stream, cues } = setUp();
   const of = (at: number, text: string) => ({ at, duration: 500, settings: '', text });
   expect(ingest.pushCue('en', of(0, 'too early'))).toBe(false);

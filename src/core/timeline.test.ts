@@ -102,7 +102,7 @@ describe('Timeline', () => {
     });
   });
 
-  it('keeps pauses where the time of the source is wanted', () => {
+  it('keeps pauses when source times are kept', () => {
     const timeline = new Timeline({ keepsPauses: true });
     const video = timeline.addTrack(MPEG_90K);
     expect(timeline.place(video, 0, 3600)).toBe(0);
@@ -123,14 +123,14 @@ describe('Timeline', () => {
     expect(timeline.place(video, 8 * 90_000 + 3600, 3600)).toBe(8 * 90_000 + 3600);
   });
 
-  it('takes no slow frame rate for pauses', () => {
+  it('does not treat a slow frame rate as pauses', () => {
     const timeline = new Timeline();
     const video = timeline.addTrack(MPEG_90K);
     const placed = [0, 1, 2, 3].map((frame) => timeline.place(video, frame * 135_000, 135_000));
     expect(placed).toEqual([0, 135_000, 270_000, 405_000]);
   });
 
-  it('puts audio within the tolerance exactly where it is expected', () => {
+  it('places audio within the tolerance exactly at its expected time', () => {
     const timeline = new Timeline();
     const audio = timeline.addTrack(AUDIO);
     const placed = [];
@@ -173,7 +173,7 @@ describe('Timeline', () => {
     );
   });
 
-  it('keeps every hole of a clock that never jumps, of one track and of all', () => {
+  it('keeps every gap of a steady clock, of one track and of all', () => {
     const timeline = new Timeline({ steady: true });
     const video = timeline.addTrack(MPEG_90K);
     const other = timeline.addTrack(MPEG_90K);

@@ -125,7 +125,7 @@ test('no packet is accepted between the verdict and the publisher’s notificati
   expect(packets.length).toBeLessThanOrEqual(MAX_BYTES_PER_SECOND / MIB);
 });
 
-test('a stream that is kept waits for a better source', async () => {
+test('a stream with KeepStreamMs waits for a better source', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'] });
   const { application, request, closes, packets } = setUp({ keepStreamMs: 5000 });
   const ingest = application.openIngest(request);

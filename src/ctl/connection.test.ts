@@ -71,7 +71,7 @@ test('the address of the API precedes that of the server, and a TLS port is used
   expect(connected({ config: alone }).url).toBe('https://127.0.0.9:8100');
 });
 
-test('an API that is off, and a configuration that cannot be used, ask for an address', () => {
+test('a disabled API, and an unusable configuration, require an address', () => {
   const off = configured('secret', (xml) => xml.replace('<Port>8099</Port>', ''));
   expect(() => connected({ config: off })).toThrow(/has no port of the API .*--api/);
   const broken = configured('secret', () => '<Server>');

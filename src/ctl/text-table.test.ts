@@ -51,7 +51,7 @@ test.each([
   ['e\u0301', 1],
   ['😀', 2],
   ['a\u200bb', 2],
-])('%s takes %i places', (text, width) => {
+])('%s is %i columns wide', (text, width) => {
   expect(widthOf(text)).toBe(width);
 });
 

@@ -116,7 +116,7 @@ describe.each(BEGINNINGS)('%s of %s at %s', (word, kind, path) => {
     expect((await ask(url)).status).toBe(200);
   });
 
-  test('has one line in the log for each reason, without secrets, however often it is refused', async () => {
+  test('logs one line per reason, without secrets, for any number of refusals', async () => {
     await serve();
     for (let n = 0; n < 5; n += 1) await ask(`${at(path)}${path.includes('?') ? '&' : '?'}policy=SECRET&signature=SECRET`);
     await until('the line', () => started?.logger.lines.some(({ message }) => message.startsWith('viewer refused')) === true, {
@@ -186,7 +186,7 @@ describe('later requests', () => {
   });
 });
 
-describe('the URL that was signed', () => {
+describe('the signed URL', () => {
   /** Asks for the path and query of `url` with headers of its own. */
   const statusFor = (url: string, headers: Record<string, string>): Promise<number | undefined> =>
     new Promise((resolve, reject) => {
@@ -215,7 +215,7 @@ describe('the URL that was signed', () => {
     expect(await statusFor(over(`http://127.0.0.1:${port}`), { host: '127.0.0.1' })).toBe(200);
   });
 
-  test('does not come from an untrusted peer', async () => {
+  test('is not taken from headers of an untrusted peer', async () => {
     const { pool } = await start(['llhls'], 0, { ...OPEN_ADMISSION, trustedProxies: ['192.0.2.1'] });
     new BlobFeed(pool, 'stream');
     const headers = { host: '127.0.0.1', 'x-forwarded-proto': 'https' };

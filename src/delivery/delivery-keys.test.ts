@@ -137,7 +137,7 @@ describe('the session', () => {
     expect(await part(friends)).toBe(200);
   });
 
-  test('is for one protocol', async () => {
+  test('is valid for one protocol', async () => {
     const { pool } = await serve(0);
     new BlobFeed(pool, 'stream', { kind: 'hlsv3' }).putText('seg_1_1_hls.ts', 'segment');
     const segment = (token: string): Promise<number> => statusOf(at(`/app/stream/seg_1_1_hls.ts?session=${token}`));
@@ -156,7 +156,7 @@ describe('the session', () => {
     await expect.poll(() => part(open), { timeout: 10_000 }).toBe(401);
   });
 
-  test('needs both where the virtual host signs URLs as well', async () => {
+  test('needs a token and a signature when the virtual host signs URLs', async () => {
     await serve(0);
     setTokens([SITE], { signedPolicy: { ...POLICY, enables: { providers: [], publishers: ['llhls'] } } });
     const path = '/app/stream/new-session.m3u8';

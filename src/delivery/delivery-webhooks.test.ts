@@ -92,7 +92,7 @@ async function serve({ threads = 0, sessionIdle = 60_000 }: { threads?: number; 
 const PLAYLIST = '/app/stream/new-session.m3u8';
 
 describe.each([0, 2])('with %i threads', (threads) => {
-  test('a viewer is asked about once with its whole URL, whatever it requests later', async () => {
+  test('a viewer is asked about once with its whole URL, for all its requests', async () => {
     const { control, ask, port } = await serve({ threads });
     const { status, text } = await ask(`${PLAYLIST}?token=a%20b`, { 'user-agent': 'player/1' });
     expect(status).toBe(200);
@@ -302,7 +302,7 @@ describe('new_url', () => {
   });
 
   test.each(['new-session.m3u8', 'ts:new-session.m3u8'])(
-    'leads to %s of an application with play tokens, until its time is over',
+    'serves %s of an application with play tokens, until its lifetime ends',
     async (file) => {
       const { control, ask, pool, port, settings } = await serve();
       const tokens = [{ name: 'site', hash: hashKey('a-token-of-the-site-1') }];
@@ -329,7 +329,7 @@ describe('new_url', () => {
     },
   );
 
-  test('that leads nowhere is 404', async () => {
+  test('of an unknown stream is 404', async () => {
     const { control, ask } = await serve();
     control.says = () => ({ new_url: 'http://nobody.example/app/stream/new-session.m3u8' });
     expect((await ask(PLAYLIST)).status).toBe(404);

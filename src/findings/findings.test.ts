@@ -109,7 +109,7 @@ describe('a port used twice', () => {
     expect(found({ bind })).toEqual([expected]);
   });
 
-  test('is fine where it is shared, of another protocol or on another address', () => {
+  test('is accepted when it is shared, of another protocol or on another address', () => {
     const both = `<Providers>${ice('10000-10004')}</Providers><Publishers>${ice('10000-10004')}<LLHLS><Port>3333</Port></LLHLS></Publishers>`;
     expect(found({ bind: both })).toEqual([]);
     expect(found({ bind: '<Providers><RTMP><Port>9999</Port></RTMP><SRT><Port>9999</Port></SRT></Providers>' })).toEqual([]);

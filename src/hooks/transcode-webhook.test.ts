@@ -61,7 +61,7 @@ function shapeOf(value: unknown, path = ''): string[] {
   return Object.entries(value).flatMap(([key, member]) => shapeOf(member, `${path}.${key}`));
 }
 
-test('the question has the members of the one of the reference server, signed', async () => {
+test("the request has the members of OvenMediaEngine's, and a signature", async () => {
   const seen: { body: string; signature: unknown }[] = [];
   const { advise } = await start(async (request, response) => {
     seen.push({ body: await text(request), signature: request.headers['x-ome-signature'] });

@@ -39,7 +39,7 @@ function tables(tracks: readonly Track[]): Uint8Array {
   return buffer.view().slice();
 }
 
-describe('a source that is of no use', () => {
+describe('an unusable source', () => {
   const audios = [0, 1].map((id) => audioTrack({ id: id + 1 }));
 
   it('is refused when its program changes continuously, but not for occasional changes', () => {
@@ -109,7 +109,7 @@ describe('splices', () => {
     return buffer.view().slice();
   }
 
-  it('are passed on with their time on the clock of the source, whatever their adjustment', () => {
+  it('are passed on with their time on the clock of the source, for any PTS adjustment', () => {
     const { feed, stream: taken } = open();
     const section = buildSpliceInsert({ id: 9, type: 'out', time: 123, duration: 90_000, autoReturn: false });
     feed.push(stream(section));
@@ -184,7 +184,7 @@ describe('splices', () => {
 });
 
 describe('TransportFeed', () => {
-  it('announces all tracks at once with their parameters and hands on every unit in order', () => {
+  it('announces all tracks at once with their parameters and passes every unit on in order', () => {
     let started = 0;
     const { feed, stream } = open({ onStarted: () => (started += 1) });
     for (let at = 0; at < SAMPLE.length; at += 1316) feed.push(SAMPLE.subarray(at, at + 1316));

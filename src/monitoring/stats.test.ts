@@ -62,7 +62,7 @@ test('timestamps are local, with milliseconds and a numeric offset', () => {
   expect(new Date(text).getTime()).toBe(Date.UTC(2026, 1, 1, 10, 0, 0, 7));
 });
 
-test('queues come by id', () => {
+test('queues are sorted by id', () => {
   const status = (id: number) => ({
     id,
     urn: '',

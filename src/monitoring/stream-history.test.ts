@@ -82,7 +82,7 @@ describe('the past of streams', () => {
     expect([samples('live'), history.size]).toEqual([[], 0]);
   });
 
-  test('a thousand have a past, however many come and go', () => {
+  test('at most a thousand streams have a history', () => {
     const { publish, take, samples, streams, history } = setUp();
     for (let n = 0; n < MAX_PASTS + 5; n += 1) publish(`s${n}`);
     take();

@@ -25,7 +25,7 @@ test('strips types once, compresses files that get smaller, and refuses unknown 
   for (const name of ['', 'A.ts', './a.ts', 'a.ts/', '__proto__', 'constructor', file]) expect(files.take(name)).toBeNull();
 });
 
-test('a file that cannot be read is read again when it can', async () => {
+test('an unreadable file is served when it can be read later', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-shelf-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const file = join(folder, 'late.css');

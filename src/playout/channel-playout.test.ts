@@ -11,7 +11,7 @@ const ODD: Readonly<Record<string, FilmOptions>> = {
 };
 
 describe('a channel', () => {
-  it('plays odd items without a hole, and each in step with its sound', async () => {
+  it('plays odd items without a gap, each with its audio in sync', async () => {
     const channel = new FakeChannel(ODD);
     channel.loop(['a', 'b', 'c']);
     await channel.timers.pass(60_000);
@@ -274,7 +274,7 @@ describe('an item', () => {
     expect(carried).toEqual(new Set([1, 2]));
   });
 
-  it('without video fails where the channel has some, and before it is on air', async () => {
+  it('without video fails when the channel has video, before it is on air', async () => {
     const channel = new FakeChannel(films);
     channel.playout.cue(channel.item('sound', { at: 5000 }));
     await channel.timers.pass(100);

@@ -93,7 +93,7 @@ async function readWhole(position: number): Promise<number[]> {
   return video;
 }
 
-it('has every frame in another codec, when it was, and its sound in step with it', async () => {
+it('has every frame in another codec at its time, and its audio in sync', async () => {
   const film = conformed(await open(), AAC_AND_H264, supervisor);
   const { tracks, disorder, video, audio } = await readAll(film.conformed);
   expect(tracks).toMatchObject([

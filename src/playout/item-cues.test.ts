@@ -42,7 +42,7 @@ describe('cues of an item', () => {
     expect(cues.isEmpty).toBe(true);
   });
 
-  it('are cut where the item is joined and where it is cut', () => {
+  it('are cut at the start and the end of the item', () => {
     const to = stream();
     const cues = new ItemCues(
       [{ language: 'en', cues: [cue(0, 1000, 'over'), cue(1000, 2000, 'joined'), cue(4000, 9000, 'cut'), cue(9000, 10, 'never')] }],
@@ -139,7 +139,7 @@ describe('subtitle files of a film', () => {
   });
   afterAll(() => rmSync(folder, { recursive: true }));
 
-  it('are found for the languages of the application, and for no others', async () => {
+  it('are found only for the languages of the application', async () => {
     expect(await read('file://film.mp4')).toEqual([
       ['en-GB', ['film.en.srt']],
       ['ko', ['film.ko.vtt']],
@@ -152,7 +152,7 @@ describe('subtitle files of a film', () => {
     expect(warnings()).toEqual([]);
   });
 
-  it('are left out with a line where they cannot be shown', async () => {
+  it('are left out with a log line when they cannot be shown', async () => {
     expect(await read('file://bad.mp4')).toEqual([]);
     expect(await read('file://large.mp4')).toEqual([]);
     expect(warnings()).toEqual([

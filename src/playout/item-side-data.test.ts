@@ -62,7 +62,7 @@ const told = (to: FakeIngestStream) =>
     return [format === EventFormat.CUE ? parseCue(data).type : `${parseSplice(data)?.type} ${parseSplice(data)?.id}`, at];
   });
 
-it('sends markers before their time, and the end of a break where it has begun here', () => {
+it('sends markers ahead of time, and the end of a break only after its start', () => {
   const sideData = new ItemSideData();
   const to = stream();
   const send = (cut: number) => {

@@ -274,7 +274,7 @@ it('continues when its parameters change', async () => {
   expect(channel.told.map(([what]) => what)).toEqual(['on air']);
 });
 
-it('brings events and cues of its stream at their times, and not the end of its playlists', async () => {
+it('passes on events and cues of its stream at their times, but not the end of its playlists', async () => {
   const studio = new Studio();
   const { channel } = studio;
   studio.film({ gop: 25 });
@@ -395,7 +395,7 @@ it('is refused when it is made of the channel, through any other streams, and a 
   expect(lineage.loopOf({ ...CHANNEL, stream: 'camera' }, CHANNEL)).toBeNull();
 });
 
-it('is found by a URL whose parts are percent-encoded, and by one in capitals', async () => {
+it('is found by a percent-encoded URL, and by one in capitals', async () => {
   const studio = new Studio();
   const { live } = studio;
   studio.film({});

@@ -230,7 +230,7 @@ describe('a media file', () => {
     ['of MPEG-TS with video that is none of ours', 'foreign.ts', ['-c:v', 'mpeg2video', '-c:a', 'mp2'], true],
     ['of MP4 with codecs of ours', 'own.mp4', H264, false],
     ['of MPEG-TS with codecs of ours', 'own.ts', H264, false],
-  ])('%s is given to others when they must read it', async (_what, name, options, expected) => {
+  ])('%s is passed to another reader if necessary', async (_what, name, options, expected) => {
     const bytes = await OpenFile.open(encode(name, options));
     const theirs: MediaFile = await openMediaFile(inMemory(readFileSync(encode('theirs.mp4', H264))), new RecordingLogger());
     const file = await openMediaFile(bytes, new RecordingLogger(), async () => theirs);

@@ -38,7 +38,7 @@ it.each(['file://../secret', 'file://%2e%2e/secret', 'file://day 1/../../secret'
   },
 );
 
-it('has files only, and of no other scheme', async () => {
+it('contains files only, and accepts no other scheme', async () => {
   await expect(root.open('file://nothing.mp4')).rejects.toThrow(/ENOENT/);
   await expect(root.open('file://day 1')).rejects.toThrow(/is not a file/);
   await expect(root.open('http://a.mp4')).rejects.toThrow(/is not a file:\/\/ URL/);

@@ -461,7 +461,7 @@ describe('the player of a slate', () => {
     expect(stage.films.opened[0]!.position).toBeLessThan(1600);
   });
 
-  it('takes its cues with it when the encoder is back', async () => {
+  it('withdraws its cues when the encoder returns', async () => {
     const subtitles = [{ language: 'en', cues: [{ start: 500, duration: 60_000, settings: '', text: 'please wait' }] }];
     const stage = new Stage([videoIn(0), audioTrack()], { ...film, seconds: 120, subtitles });
     stage.player.play(stage.clock.now());

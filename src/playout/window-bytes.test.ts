@@ -28,7 +28,7 @@ it('reads consecutive ranges with few calls, and nothing twice', async () => {
   expect(file.bytesRead).toBeLessThan(4.3 * MIB);
 });
 
-it('reads three tracks that lie far apart without reading anything twice', async () => {
+it('reads three distant tracks without reading anything twice', async () => {
   const file = new CountedBytes();
   const bytes = new WindowBytes(file);
   for (let frame = 0; frame < 1000; frame += 1) {

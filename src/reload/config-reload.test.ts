@@ -99,7 +99,7 @@ test('a port that an application of the API has refuses the whole file', async (
   expect(names()).toEqual(['one', 'two']);
 });
 
-test('settings of alerts are followed: when they come, change and go', async () => {
+test('settings of alerts are followed when they are added, changed and removed', async () => {
   const alert = (url: string) => `<Alert><Url>${url}</Url><SecretKey>s</SecretKey><Rules><InternalQueueCongestion/></Rules></Alert>`;
   write(app('one'));
   const reload = start();
@@ -128,7 +128,7 @@ test('a failure to create the token changes nothing, and the next reload succeed
   expect([names(), rules.map(({ accessToken }) => accessToken), kept]).toEqual([['one', 'two'], ['own'], 1]);
 });
 
-test('reloads run one after another, and followers get the start and the result of each', async () => {
+test('reloads run in sequence, and followers get the start and the result of each', async () => {
   write(app('one'));
   const heard: string[] = [];
   const followers = { begun: () => heard.push('begun'), over: ({ kind }: { kind: string }) => heard.push(kind) };

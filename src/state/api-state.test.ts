@@ -63,7 +63,7 @@ test('an empty state folder stays empty', async () => {
   expect(readdirSync(folder)).toEqual([]);
 });
 
-test('state that cannot be forgotten prevents the start', async () => {
+test('a document that cannot be removed prevents the start', async () => {
   write('vhosts');
   await expect(forgetApiState()).rejects.toThrow(StateFolderProblem);
 });

@@ -55,7 +55,7 @@ function news(): string[] {
 
 const errors = (): string[] => logger.lines.filter(({ level }) => level === 'error').map(({ message }) => message);
 
-test('files are read at the start, in the order of their names, and a folder that is missing is made', async () => {
+test('files are read at the start in order of their names, and a missing folder is created', async () => {
   mkdirSync(folder, { recursive: true });
   write('b', 'ok b');
   write('a', 'ok a');
@@ -84,7 +84,7 @@ test('a file written while the server runs is found within seconds', async () =>
   expect(news()).toEqual(['a=ok 1', 'a=ok 2']);
 });
 
-test('a file that was touched, or replaced by the same content, has not changed', async () => {
+test('a file that was touched, or rewritten with the same content, has not changed', async () => {
   mkdirSync(folder, { recursive: true });
   write('a', 'ok');
   await definitions.scan();
@@ -96,7 +96,7 @@ test('a file that was touched, or replaced by the same content, has not changed'
   expect(news()).toEqual(['a=ok']);
 });
 
-test('a definition is gone when three scans in a row have missed its file', async () => {
+test('a definition is removed when three scans in a row miss its file', async () => {
   mkdirSync(folder, { recursive: true });
   write('a', 'ok');
   await definitions.scan();
@@ -215,7 +215,7 @@ test.each(['../a', 'a/b', '', '.', 'x'.repeat(240)])('%j is refused as a name', 
   await expect(definitions.remove(name)).rejects.toThrow('cannot be the name of a channel');
 });
 
-test('a definition that is too large to be read again is not written', async () => {
+test('a definition that is too large to be read back is not written', async () => {
   await definitions.start();
   await definitions.save('a', 'ok a');
   const large = definitions.save('a', `ok ${'ä'.repeat(1_048_576)}`);

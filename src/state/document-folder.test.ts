@@ -52,7 +52,7 @@ test('truncated documents of any length and documents of another kind are set as
   expect(readdirSync(join(folder, 'foreign.tmp'))).toEqual(['inside']);
 });
 
-test('a file in the place of the folder is set aside', async () => {
+test('a file at the path of the folder is set aside', async () => {
   mkdirSync(join(root, 'deep'));
   writeFileSync(folder, 'foreign');
   expect(await documents.load()).toEqual([]);

@@ -78,7 +78,7 @@ describe('StateStore', () => {
     }
   });
 
-  it('sets a file in the place of its folder aside', async () => {
+  it('sets a file at the path of its folder aside', async () => {
     const place = join(folder, 'vhosts');
     await writeFile(place, 'foreign');
     const store = new StateStore(place, logger);

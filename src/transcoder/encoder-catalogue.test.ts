@@ -30,7 +30,7 @@ describe('chooseEncoders', () => {
     ],
     ['x264 for the encoder of the reference server', { modules: 'openh264', hardware: off }, ALL, ['libx264'], []],
     ['nothing where nothing is', { modules: '', hardware: off }, new Set<string>(), [], []],
-  ])('takes %s', (_name, wanted, working, names, unavailable) => {
+  ])('selects %s', (_name, wanted, working, names, unavailable) => {
     const choice = chooseEncoders(VideoCodec.H264, wanted, working);
     expect(choice.candidates.map(({ name }) => name)).toEqual(names);
     expect(choice.unavailable).toEqual(unavailable);
@@ -49,7 +49,7 @@ describe('chooseDecoders', () => {
     ['all there are when none is named', VideoCodec.H264, { enable: true, modules: '' }, ['h264_cuvid', 'h264_qsv'], []],
     ['the named ones in their order', VideoCodec.H264, { enable: true, modules: 'qsv:0,nvenc' }, ['h264_qsv', 'h264_cuvid'], []],
     ['those of the codec, and says which are missing', VideoCodec.H265, { enable: true, modules: 'nv,qsv' }, ['hevc_qsv'], ['nv']],
-  ])('takes %s', (_name, codec, hardware, names, unavailable) => {
+  ])('selects %s', (_name, codec, hardware, names, unavailable) => {
     const choice = chooseDecoders(codec, hardware, working);
     expect(choice.candidates.map(({ name }) => name)).toEqual(names);
     expect(choice.unavailable).toEqual(unavailable);
@@ -60,7 +60,7 @@ describe('a device number after the name of a module', () => {
   const devices = (modules: string, hardware: { enable: boolean; modules: string } = off) =>
     chooseEncoders(VideoCodec.H264, { modules, hardware }, ALL).candidates.map(({ name, device }) => [name, device]);
 
-  it('is which of several, from 0', () => {
+  it('selects one of several devices, counted from 0', () => {
     expect(devices('nv:1')).toEqual([
       ['h264_nvenc', 1],
       ['libx264', undefined],

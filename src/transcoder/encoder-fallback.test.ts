@@ -98,7 +98,7 @@ class Run {
   }
 }
 
-it.for(['nvenc', 'qsv', 'vaapi', 'amf'])('software makes the same where %s does not open', async (module, { skip }) => {
+it.for(['nvenc', 'qsv', 'vaapi', 'amf'])('software replaces %s when that cannot be opened', async (module, { skip }) => {
   const name = `h264_${module}`;
   skip(encoderWorks(name, { pixelFormat: 'nv12', uploads: module === 'vaapi' }), 'there is such hardware');
   const alone = new Run('h264', ['libx264']);

@@ -10,7 +10,7 @@ import type { AudioTrack, VideoTrack } from '../media/track.ts';
 const { lab, media, open, tracks } = setUpLabs();
 
 describe('a ladder', () => {
-  it('comes out as ffprobe knows it, with keyframes at the same instants', async () => {
+  it('has the expected properties in ffprobe, with keyframes at the same times', async () => {
     const run = open(
       [video(10), video(11, { height: 120 }), video(12, { height: 90, bitrate: 150_000 }), audio(13, { codec: 'opus' })],
       tracks(),
@@ -50,7 +50,7 @@ describe('a ladder', () => {
     expect(run.made(10).packets.map(({ pts }) => pts)).toEqual(sent);
   });
 
-  it('is made by one encoder for each encode, under its name', async () => {
+  it('has one encoder per encode, under its name', async () => {
     const made = lab();
     const run = made.open([video(10, { name: 'a' }), video(11, { name: 'b', height: 90 })], tracks());
     await run.feed(media.packets);
@@ -156,7 +156,7 @@ describe('encodes', () => {
     ['H.265 and Opus', 'libx265', 'libopus', ['-preset', 'ultrafast']],
     ['VP9 and MP3', 'libvpx-vp9', 'libmp3lame', ['-deadline', 'realtime', '-cpu-used', '8']],
     ['AV1', 'libsvtav1', null, ['-preset', '12']],
-  ])('take %s from their source', async (_name, picture, sound, extra) => {
+  ])('support %s as their source', async (_name, picture, sound, extra) => {
     const source = encodeMedia({ video: picture, audio: sound, seconds: 2, extra });
     const all = [source.video!, ...(source.audio === null ? [] : [source.audio])];
     const run = open([video(10, { height: 90 }), ...(sound === null ? [] : [audio(11)])], all);

@@ -303,7 +303,7 @@ describe('a file that means harm', () => {
     ['Matroska', 'cut.mkv', [...VP9, '-c:a', 'libvorbis']],
     ['AVI', 'cut.avi', ['-c:v', 'mpeg4', '-c:a', 'libmp3lame']],
     ['a program stream', 'cut.mpg', ['-c:v', 'mpeg2video', '-c:a', 'mp2']],
-  ])('a piece of %s, and one with wrong bytes, ends or is refused', async (_what, name, options) => {
+  ])('a truncated %s, and one with wrong bytes, ends or is refused', async (_what, name, options) => {
     const whole = readFileSync(encode(name, options));
     const from = lab();
     for (let round = 0; round < 6; round += 1) {

@@ -97,7 +97,7 @@ describe('FrameSelector', () => {
     }
   });
 
-  it('makes a constant rate of a variable one, each frame at most half a step from its time', () => {
+  it('converts a variable rate to a constant one, each frame at most half a step from its time', () => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 300, max: 20_000 }), { minLength: 2, maxLength: 60 }), (steps) => {
         let at = 0;
@@ -142,7 +142,7 @@ describe('FrameSelector', () => {
     expect(selected(selector, [6, 7, 8])).toEqual([8]);
   });
 
-  it('takes a still once per period, at its own time', () => {
+  it('selects a still once per period, at its own time', () => {
     const selector = new FrameSelector({ framerate: 1, skipFrames: -1, constant: false });
     expect(selected(selector, [6000, 9000, 89_950, 93_000, 360_000])).toEqual([6000, 89_950, 360_000]);
   });

@@ -152,7 +152,7 @@ test('an exception of the owner at the end of a process is logged', () => {
   expect(told()).toEqual(['the end of a transcoder process failed inside the server']);
 });
 
-test('a watch that fails looks again', () => {
+test('a periodic check that throws is repeated', () => {
   const [broken, sound] = withJobs(opened(), { stuckFor: fail });
   vi.advanceTimersByTime(1000);
   expect(told()).toEqual(['the watch over transcode jobs failed inside the server']);

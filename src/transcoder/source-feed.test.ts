@@ -69,7 +69,7 @@ describe('SourceFeed', () => {
     expect(await pump()).toEqual(['8']);
   });
 
-  it('sends the source again when the track changes, in its place between the packets', async () => {
+  it('sends the source again when the track changes, in order among the packets', async () => {
     const { feed, pump } = lab(VIDEO);
     const other = { ...VIDEO, width: 640 };
     feed.push(packet(VIDEO, 0, true));

@@ -94,7 +94,7 @@ describe('a process that dies', () => {
     expect(run.made(10).failed).toMatch(/^no transcoder process comes up: /);
   });
 
-  it('does not outlive a server that is killed', async () => {
+  it('ends when the server is killed', async () => {
     const supervisor = new URL('./supervisor.ts', import.meta.url).href;
     const registry = new URL('../core/queue-registry.ts', import.meta.url).href;
     const clock = new URL('../util/clock.ts', import.meta.url).href;
@@ -120,7 +120,7 @@ it('lets at most the configured number of jobs share a process', () => {
   expect(made.supervisor.pids.length).toBe(2);
 });
 
-describe('when all processes are taken', () => {
+describe('when all processes are in use', () => {
   it('refuses later jobs with the reason, and keeps the running ones', async () => {
     const made = lab({ maxProcesses: 2, jobsPerProcess: 1 });
     const kept = ['a', 'b'].map((stream) => made.open([audio(10)], tracks(), { stream }));
@@ -167,7 +167,7 @@ it('keeps the codec library out of the server', async () => {
   expect(readFileSync('/proc/self/maps', 'utf8')).not.toMatch(/node-av/);
 });
 
-describe('a transcoder that is late', () => {
+describe('a late transcoder', () => {
   it('drops up to the next keyframe, counts the drops and continues', async () => {
     const made = lab();
     const run = made.open([video(10, { height: 90 })], tracks());

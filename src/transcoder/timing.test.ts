@@ -147,7 +147,7 @@ describe('encoded audio', () => {
     expect(Math.abs(onset(run.file(10)) - onset(fileOf(media.audio!, media.packets)))).toBeLessThan(0.015);
   });
 
-  it('has no hole and stays on time where the source changes its form', async () => {
+  it('has no gap and stays on time when the source changes its format', async () => {
     const seconds = 1.97;
     const first = tone({ seconds: 3, silence: 1, rate: 44_100, channels: 1 });
     const second = tone({ seconds: 3, silence: 1, rate: 48_000 });
@@ -259,7 +259,7 @@ describe('encoded frames', () => {
     }
   });
 
-  it('are switched with the source where keyframes are left to it', async () => {
+  it('are switched with the source when keyframes follow the source', async () => {
     const media = encodeMedia({
       video: 'libx264',
       audio: null,

@@ -59,25 +59,25 @@ test('a symbolic link that leaves the folder is refused, one that stays inside i
   expect(existsSync(join(folder, 'in/real/deep'))).toBe(true);
 });
 
-test('a link that leads nowhere yet is not followed', async () => {
+test('a dangling link is not followed', async () => {
   symlinkSync(join(folder, 'later'), join(folder, 'in/dangling'));
   await expect(allowed.makeFolder(join(folder, 'in/dangling/x'))).rejects.toThrow();
   expect(existsSync(join(folder, 'later'))).toBe(false);
 });
 
-test('a root that is a link itself is its target', async () => {
+test('a root that is a link means its target', async () => {
   symlinkSync(join(folder, 'out'), join(folder, 'linked'));
   await new AllowedFolders([join(folder, 'linked')], 's').makeFolder(join(folder, 'linked/x'));
   expect(existsSync(join(folder, 'out/x'))).toBe(true);
 });
 
-test('without roots every folder is allowed, but not the way up', async () => {
+test('without roots every folder is allowed, but no path with ".."', async () => {
   const free = new AllowedFolders(null, 's');
   await free.makeFolder(join(folder, 'out/y'));
   await expect(free.makeFolder(`${folder}/out/../z`)).rejects.toThrow('contains ".."');
 });
 
-test('a narrower set stays inside of a wider one', async () => {
+test('a narrower set of folders stays inside of a wider set', async () => {
   const narrow = new AllowedFolders([join(folder, 'in/a'), join(folder, 'out')], 'the inner setting', allowed);
   await narrow.makeFolder(join(folder, 'in/a/b'));
   await expect(narrow.makeFolder(join(folder, 'in/b'))).rejects.toThrow('the inner setting');

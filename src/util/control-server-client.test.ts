@@ -159,7 +159,7 @@ describe('without an answer', () => {
     expect(followed).toBe(0);
   });
 
-  test('an answer that has no end is cut', async () => {
+  test('an endless answer is cut', async () => {
     const { promise: cut, resolve } = Promise.withResolvers<void>();
     const url = await serve((_, response) => {
       response.on('error', () => undefined).on('close', resolve);

@@ -29,7 +29,7 @@ test('a name cannot command the terminal, hide its letters, or forge a line', as
   expect(text).toContain("stream 'a\\u001b[2Jb\\u009b31mc\\u202egnp.exe\\u2028d\\u000aINFO: forged' begins");
 });
 
-test('an error keeps the lines of its stack, which are indented', async () => {
+test('an error keeps the lines of its stack, indented', async () => {
   const text = await logged('text', (logger) => logger.error({ err: new Error('of a\u009b peer\nINFO: forged') }, 'it failed'));
   expect(text).toContain('\\u009b');
   expect(text.split('\n').filter((line) => /^\s+at /.test(line)).length).toBeGreaterThan(1);
@@ -43,7 +43,7 @@ test('a line of JSON contains the same text in ASCII escapes', async () => {
   expect(JSON.parse(text)).toMatchObject({ level: 'info', app: 'x', stream: HOSTILE, msg: 'begins' });
 });
 
-test('another level counts at once, also for the children that were made before', async () => {
+test('a changed level applies at once, also to existing children', async () => {
   const text = await logged('json', (logger) => {
     const child = logger.child({ part: 'x' }).child({ stream: 'y' });
     child.debug({}, 'not yet');

@@ -13,7 +13,7 @@ describe('a plan of descriptors', () => {
     expect(planDescriptors(given)).toEqual(plan);
   });
 
-  it.runIf(process.platform === 'linux')('knows the limit of the process, which Node.js has raised', () => {
+  it.runIf(process.platform === 'linux')('reads the limit of the process, which Node.js has raised', () => {
     const source = `import(${JSON.stringify(new URL('./descriptor-plan.ts', import.meta.url).href)}).then((m) => console.log(m.descriptorLimit().limit))`;
     const run = spawnSync('bash', ['-c', 'ulimit -Sn 123; ulimit -Hn 321; exec "$0" -e "$1"', process.execPath, source], {
       encoding: 'utf8',

@@ -26,7 +26,7 @@ const turn = () => new Promise((resolve) => setImmediate(resolve));
 test.each([
   ['bye', 'waits bye'],
   [null, 'waits '],
-])('with the last words %j, a peer that does not end its side is cut', async (last, all) => {
+])('with the last data %j, a peer that does not end its side is cut', async (last, all) => {
   socket.write('waits ');
   endAndCut(socket, last, 500);
   await turn();
@@ -36,7 +36,7 @@ test.each([
   expect(socket.destroyed).toBe(true);
 });
 
-test('a connection that closes, or is gone, keeps no timer', async () => {
+test('a closed connection keeps no timer', async () => {
   endAndCut(socket, null, 500);
   socket.destroy();
   await turn();

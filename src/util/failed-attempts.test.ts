@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { ManualClock } from '../../test/fakes/manual-clock.ts';
 import { FailedAttempts } from './failed-attempts.ts';
 
-it('leaves what failed alone for longer each time, a minute at the most, until it succeeds', () => {
+it('blocks a failed item for a growing time, up to a minute, until it succeeds', () => {
   const clock = new ManualClock();
   const attempts = new FailedAttempts(clock);
   expect(attempts.reasonOf('a')).toBeNull();

@@ -25,7 +25,7 @@ test.each([
   expect(listenAddresses(ips)).toEqual(hosts);
 });
 
-test('a socket takes the family of its address alone', () => {
+test('a socket uses only the family of its address', () => {
   expect([ownFamily('::'), ownFamily('0.0.0.0'), ownFamily('server.example')].map(({ ipv6Only }) => ipv6Only)).toEqual([
     true,
     false,

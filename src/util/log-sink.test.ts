@@ -116,7 +116,7 @@ test('close writes the queue before it returns, and leaves a write in the pool t
   expect(files.text).not.toContain('late');
 });
 
-test('close gives a reader that does not read less than a second', () => {
+test('close waits less than a second for a reader that does not read', () => {
   const sink = sinkOf();
   files.fault = 'EAGAIN';
   sink.write('first\n');

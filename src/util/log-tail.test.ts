@@ -33,7 +33,7 @@ test.each([
   ['a parameter of a path', '/app/x?token=SECRET-SECRET-SECRET', []],
   ['one that is known', 'SECRET-SECRET-SECRET is no key', ['SECRET-SECRET-SECRET']],
   ['one in an object', { streamKey: 'SECRET-SECRET-SECRET' }, []],
-])('a secret that lies across the cut does not show its beginning: %s', (_what, told, known) => {
+])('a secret across the cut does not show its start: %s', (_what, told, known) => {
   const secrets = new KnownSecrets();
   secrets.learn(known);
   const tail = new LogTail({ clock: new ManualClock(), secrets });

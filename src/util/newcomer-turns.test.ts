@@ -97,7 +97,7 @@ describe('NewcomerTurns', () => {
     expect(entered).toContain('honest');
   });
 
-  it('forgets newcomers that leave, and reports the one that throws', () => {
+  it('forgets newcomers that leave, and reports a newcomer that throws', () => {
     const { turns, newcomer, entered, failed } = setUp();
     for (let n = 0; n < 10; n += 1) turns.take(newcomer('192.0.2.9'));
     const gone = newcomer('192.0.2.1', 'gone');

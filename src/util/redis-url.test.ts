@@ -34,6 +34,6 @@ it.each([
   expect(() => redisPlace(url)).toThrow(reason);
 });
 
-it.each(['h', 'h:0', 'h:65536', 'a:b:1', '[::1]', ':1'])('takes %s for no server', (text) => {
+it.each(['h', 'h:0', 'h:65536', 'a:b:1', '[::1]', ':1'])('refuses %s as a server', (text) => {
   expect(redisNode(text)).toBeNull();
 });

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { Semaphore } from './semaphore.ts';
 
-it('runs as many tasks as it has room for, the others in order, even after a failure', async () => {
+it('runs tasks up to its limit, the others in order, even after a failure', async () => {
   const semaphore = new Semaphore(2);
   const began: number[] = [];
   const gates = Array.from({ length: 5 }, () => Promise.withResolvers<number>());
@@ -27,7 +27,7 @@ it('runs as many tasks as it has room for, the others in order, even after a fai
   expect(await semaphore.take(async () => 'again')).toBe('again');
 });
 
-it('gives the place back when the work throws at once', async () => {
+it('releases the place when the task throws at once', async () => {
   const semaphore = new Semaphore(1);
   const fails = semaphore.take(() => {
     throw new Error('at once');

@@ -22,6 +22,6 @@ test.each(['Bogus', 'Pxrts', 'LLHPL', 'SegmentLength', 'Uri', 'HSL', '', 'P', 'x
   },
 );
 
-test('of several the one with the fewest slips is meant', () => {
+test('the name with the fewest typos is returned', () => {
   expect(similarName('MinBitrat', ['MaxBitrate', 'MinBitrate'])).toBe('MinBitrate');
 });

@@ -13,7 +13,7 @@ describe('TrustedProxies', () => {
     ['2001:db8:2::1', false],
     ['', false],
     ['no address', false],
-  ])('knows whether %j is one of them', (address, expected) => {
+  ])('decides whether %j is trusted', (address, expected) => {
     expect(PROXIES.has(address)).toBe(expected);
     expect(PROXIES.has(address)).toBe(expected);
   });
@@ -81,7 +81,7 @@ describe('TrustedProxies', () => {
     },
   );
 
-  it('reads what proxies write', () => {
+  it('reads the headers of proxies', () => {
     expect(proxyHeaders((name) => name)).toEqual({
       ...{ forwardedFor: 'x-forwarded-for', realIp: 'x-real-ip' },
       ...{ forwardedProto: 'x-forwarded-proto', forwardedPort: 'x-forwarded-port' },

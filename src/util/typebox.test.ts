@@ -44,7 +44,7 @@ function spread(value: unknown): unknown {
 describe('the builder of schemas', () => {
   const [ours, original] = [schemas(Type), schemas(Original as typeof Type)];
 
-  it.each(Object.keys(original))('makes what TypeBox makes: %s', (name) => {
+  it.each(Object.keys(original))('makes the same schema as TypeBox: %s', (name) => {
     expect(spread(ours[name])).toEqual(spread(original[name]));
   });
 

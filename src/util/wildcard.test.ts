@@ -26,7 +26,7 @@ describe('wildcards', () => {
     expect(compileWildcard(pattern)(text)).toBe(expected);
   });
 
-  test('a hostile pair of pattern and text takes no exponential time', () => {
+  test('a hostile pair of pattern and text is matched in time', () => {
     const match = compileWildcard(`${'a*'.repeat(40)}b`);
     expect(match('a'.repeat(1024))).toBe(false);
   });

@@ -34,7 +34,7 @@ describe('virtual hosts', () => {
     expect(await call('POST', '/v1/vhosts', [{}, 'x'])).toEqual({ status: 400, json: [nameless, nameless] });
   });
 
-  test('are refused with the place of the fault', async () => {
+  test('are refused with the place', async () => {
     const refusals = [
       [{ name: 'v' }, 'virtualHost.host is not optional'],
       [{ ...VHOST, x: 1 }, 'Unknown item found: virtualHost.x'],
@@ -78,7 +78,7 @@ describe('virtual hosts', () => {
     expect(await call('GET', '/v1/vhosts/v')).toMatchObject({ json: { response: { signedPolicy: { ...keys, enables } } } });
   });
 
-  test('have the admission webhooks that they ask for, and are refused with some that cannot be held to', async () => {
+  test('have the requested admission webhooks, and are refused with unusable ones', async () => {
     const enables = { providers: 'rtmp,srt,webrtc', publishers: 'webrtc,llhls,hls,thumbnail,srt' };
     const hooks = { controlServerUrl: 'http://127.0.0.1:1/admission', secretKey: 'k', timeout: 3000, enables };
     const create = (changes: object) => call('POST', '/v1/vhosts', [{ ...VHOST, admissionWebhooks: { ...hooks, ...changes } }]);
@@ -134,7 +134,7 @@ describe('virtual hosts', () => {
     expect((await call('GET', '/v1/vhosts/v')).status).toBe(404);
   });
 
-  test('with an application that cannot be created are not created', async () => {
+  test('are refused with an invalid application', async () => {
     const twice = { name: 'a', type: 'live' };
     const { json } = await call('POST', '/v1/vhosts', [{ ...VHOST, applications: [twice, twice] }]);
     expect(json[0].statusCode).toBe(400);
@@ -204,14 +204,14 @@ describe('definitions of the configuration file', () => {
     },
   );
 
-  test('still lets its streams be terminated', async () => {
+  test('allow the termination of their streams', async () => {
     await api.publish('default', 'app', 's');
     expect(await call('DELETE', `${FILE_APP}/streams/s`)).toEqual(done);
   });
 });
 
 describe('applications', () => {
-  test('get defaults for what their definition does not mention', async () => {
+  test('have default values for members that are not given', async () => {
     await call('POST', '/v1/vhosts', [VHOST]);
     const { json } = await call('POST', '/v1/vhosts/v/apps', [{ name: 'a', type: 'live' }]);
     const audio = (codec: string) => ({
@@ -234,7 +234,7 @@ describe('applications', () => {
     expect((await call('GET', APP)).json.response).toEqual(json[0].response);
   });
 
-  test('keep what their definition mentions, even as null', async () => {
+  test('keep the given members, even null', async () => {
     await call('POST', '/v1/vhosts', [VHOST]);
     const { json } = await call('POST', '/v1/vhosts/v/apps', [{ name: 'a', type: 'live', providers: null, publishers: { hls: {} } }]);
     expect(json[0].response).not.toHaveProperty('providers');
@@ -298,7 +298,7 @@ describe('applications', () => {
     [{ outputProfiles: {} }, 'Cannot change [outputProfiles] using this API'],
     [[], 'Request body must be an object'],
     [null, 'Request body must be an object'],
-  ])('refuse %j and go on', async (patch, text) => {
+  ])('refuse %j and keep running', async (patch, text) => {
     await createApp();
     const closed = await api.publish('v', 'a', 's');
     expect(await call('PATCH', APP, patch)).toEqual(error(400, text));
@@ -416,7 +416,7 @@ describe('output profiles', () => {
   });
 });
 
-describe('a disk that is full', () => {
+describe('a full disk', () => {
   beforeEach(createApp);
 
   test.each([
@@ -450,7 +450,7 @@ test('a created definition is stored as the client sent it', async () => {
   expect(kept?.applications.map((definition) => definition['name'])).toEqual(['a']);
 });
 
-test('a created definition is shown with the types of the contract, whatever types the client sent', async () => {
+test('a created definition is shown with the types of the contract, for other types in the request', async () => {
   const hooks = { controlServerUrl: 'http://h.test', timeout: '1500', secretKey: 7, enables: { providers: 'rtmp', publishers: '' } };
   const [vhost] = (await call('POST', '/v1/vhosts', [{ name: 5, host: { names: [6] }, admissionWebhooks: hooks, distribution: true }]))
     .json;

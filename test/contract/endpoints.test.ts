@@ -62,7 +62,7 @@ describe('recordings', () => {
     }
   });
 
-  test('take paths below the root path only, and an id once', async () => {
+  test('accept only paths below the root path, and each id once', async () => {
     const refused = await call('POST', `${FILE_APP}:startRecord`, { ...task, filePath: '/../x.ts' });
     expect(refused.status).toBe(400);
     expect(refused.json.message).toMatch(/^\[HTTP\] Invalid path: .* contains "\.\." \(400\)$/);
@@ -175,7 +175,7 @@ describe('certificates', () => {
     expect(api.certificates.reloaded).toEqual([['default'], ['v']]);
   });
 
-  test('that cannot be loaded stay', async () => {
+  test('stay in use when the new files cannot be loaded', async () => {
     api.certificates.broken = true;
     const failed = error(500, 'Internal Server Error');
     expect(await call('POST', '/v1/vhosts:reloadAllCertificates')).toEqual(failed);

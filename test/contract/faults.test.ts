@@ -197,7 +197,7 @@ describe('a persistent stream', () => {
 });
 
 describe('an SRT port', () => {
-  test.each(['onData', 'onOpen', 'tick'] as const)('ends the connection that fails in %s, and no other', (place) => {
+  test.each(['onData', 'onOpen', 'tick'] as const)('closes only the connection that fails in %s', (place) => {
     const faults: unknown[] = [];
     const link = new SimulatedLink({
       faults: { loss: 0, delay: 1000, jitter: 0 },
@@ -230,7 +230,7 @@ describe('an SRT port', () => {
 });
 
 describe('delivery', () => {
-  test('answers a request that it fails on while it waits, and the others', () => {
+  test('answers all waiting requests, even when one of them causes a fault', () => {
     const context = new FakeViewContext();
     const room = new WaitingRoom(context, 10);
     const waiters = [fail, () => true, () => false].map((attempt) => {

@@ -44,7 +44,7 @@ describe('TLS', () => {
     }
   });
 
-  test('is chosen by ALPN, and not offered where HTTP/2 is off', async () => {
+  test('is chosen by ALPN, and not offered when HTTP/2 is off', async () => {
     const old = await startApi({ port: null, tls: { port: 0, load: async () => TLS_FILES, http2: false } });
     const chosen = (port: number, ALPNProtocols: string[]): Promise<string | false | null> =>
       new Promise((resolve) => {

@@ -28,7 +28,7 @@ beforeAll(async () => {
 afterAll(() => api.close());
 
 describe('heads', () => {
-  test('an answer carries the headers of this API and no others', async () => {
+  test('an answer has the headers of this API and no others', async () => {
     const { status, reason, headers, body } = await api.send({ path: '/v1/version' });
     expect([status, reason, body]).toEqual([200, 'OK', VERSION]);
     expect(Object.fromEntries([...headers].filter(([name]) => name !== 'date'))).toEqual({
@@ -248,7 +248,7 @@ describe('methods', () => {
     expect([status, body]).toEqual([404, NO_CONTROLLER]);
   });
 
-  test('CONNECT needs authentication like the others', async () => {
+  test('CONNECT needs authentication like other methods', async () => {
     expect((await api.send({ method: 'CONNECT', path: '/v1/vhosts', headers: { Authorization: null } })).status).toBe(401);
   });
 
@@ -284,7 +284,7 @@ describe('connections', () => {
     expect((await api.send({ path: '/v1/version', version: '1.0', headers: { Host: null, Connection: null } })).body).toBe(VERSION);
   });
 
-  test('an upgrade that is not offered is ignored', async () => {
+  test('an unsupported upgrade is ignored', async () => {
     const headers = { Connection: 'Upgrade, HTTP2-Settings, close', Upgrade: 'h2c', 'HTTP2-Settings': 'AAMAAABkAAQAAP__' };
     expect((await api.send({ path: '/v1/version', headers })).body).toBe(VERSION);
   });
@@ -325,7 +325,7 @@ describe('bodies', () => {
     expect((await post(chunked, { 'Transfer-Encoding': 'chunked', 'Content-Length': null })).body).toBe('[]');
   });
 
-  test('may wait for a go-ahead', async () => {
+  test('may wait for 100 Continue', async () => {
     expect((await post('[]', { Expect: '100-continue' })).body).toBe('[]');
   });
 
@@ -351,7 +351,7 @@ describe('bodies', () => {
     expect((await post(chunked, { 'Transfer-Encoding': 'chunked', 'Content-Length': null })).body).toBe(tooLarge);
   });
 
-  test('nested too deeply are refused with the place', async () => {
+  test('nested too deeply are refused with the position', async () => {
     const { status, body } = await post('['.repeat(MIB));
     expect(status).toBe(400);
     expect(JSON.parse(body).message).toMatch(/^\[HTTP\] \[JSON\] \* Line 1, Column 1002\n/);

@@ -30,7 +30,7 @@ test('an application', async () => {
   expect(await told('PATCH', APP, { publishers: { webrtc: { jitterBuffer: false } } })).toEqual([200, null]);
 });
 
-test('a batch, once for all its items that were created', async () => {
+test('a batch, once for all its created items', async () => {
   await told('POST', '/v1/vhosts', [VHOST]);
   const silent = { providers: { srt: { maxConnection: 5 }, rtsp: {} } };
   const items = [

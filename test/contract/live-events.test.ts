@@ -70,7 +70,7 @@ test('HEAD has the headers alone', async () => {
   expect(api.live.size).toBe(0);
 });
 
-test('virtual hosts, applications, output profiles and keys as they come, change and go', async () => {
+test('virtual hosts, applications, output profiles and keys when they are created, changed and deleted', async () => {
   const reader = await follow();
   const call = async (method: string, path: string, body?: unknown) => expect((await api.call(method, path, body)).status).toBe(200);
   expect(await told(reader, () => call('POST', '/v1/vhosts', [DYNAMIC]))).toEqual(['vhost.created']);
@@ -152,7 +152,7 @@ test('recordings, pushes and dumps with their states, without their secrets', as
   expect(JSON.stringify(reader.events)).not.toContain('SECRET');
 });
 
-test('publishers that are refused, with the reason', async () => {
+test('refused publishers with the reason', async () => {
   const reader = await follow('?types=refusals');
   await api.publish('default', 'app', 'live');
   const request = (streamName: string) => ({
@@ -214,7 +214,7 @@ test('channels when they are created, changed and removed', async () => {
   expect(data).toMatchObject({ vhost: 'default', app: multiplex, stream: 'wall' });
 });
 
-test('a token that may only read may follow', async () => {
+test('a read-only token may follow events', async () => {
   const reader = await follow('', { authorization: `Bearer ${READER}` });
   expect(reader.response.statusCode).toBe(200);
   await api.publish('default', 'app', 'live');

@@ -33,7 +33,7 @@ test('an application without the provider has no channels, and refuses to create
   expect(headers.get('millrace-reason')).toBe("the application 'a' has no Providers/Multiplex");
 });
 
-test('a channel without a name, or that is not there', async () => {
+test('a channel without a name, or that does not exist', async () => {
   expect(await call('GET', `${CHANNELS}/`)).toEqual(error(400, 'Invalid stream name'));
   expect(await call('DELETE', `${CHANNELS}/`)).toEqual(error(400, 'Invalid stream name'));
   expect(await call('GET', `${CHANNELS}/none`)).toEqual(NONE);
@@ -77,7 +77,7 @@ test('a channel too large for its file is refused and not created', async () => 
   expect(await call('GET', `${CHANNELS}/large`)).toEqual(NONE);
 });
 
-test('a name that an inbound stream has is taken', async () => {
+test('the name of an inbound stream is refused', async () => {
   await api.publish('default', 'app', 'live');
   expect(await call('POST', CHANNELS, definition('live'))).toEqual(error(409, "Stream 'live' already exists"));
   expect(await call('POST', CHANNELS, definition('copy', 'live'))).toEqual(MADE);
@@ -94,7 +94,7 @@ test('a name that an inbound stream has is taken', async () => {
   expect((await call('GET', `${FILE_APP}/streams`)).json.response).toEqual(['live']);
 });
 
-test('an application may not have its channels outside of the folders that are allowed', async () => {
+test('an application is refused with its channel folder outside of the allowed folders', async () => {
   const guarded = await startApi({}, 'in-own-folder');
   try {
     const application = { name: 'out', type: 'live', providers: { multiplex: { muxFilesDir: '/etc/cron.d' } } };

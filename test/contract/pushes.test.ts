@@ -46,7 +46,7 @@ test.each([
   expect((await api.call('POST', `${APP}:stopPush`, { id: 'portless' })).status).toBe(200);
 });
 
-test('a stream key that no protocol could carry is refused', async () => {
+test('a stream key that is invalid in every protocol is refused', async () => {
   const { status, json } = await api.call('POST', `${APP}:startPush`, { ...GOOD, streamKey: 'k'.repeat(4097) });
   expect([status, json]).toEqual([400, { message: '[HTTP] Invalid [streamKey] parameter (400)', statusCode: 400 }]);
 });

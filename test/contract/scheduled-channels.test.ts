@@ -114,7 +114,7 @@ test('an application without the provider has no channels and refuses to create 
   expect(headers.get('millrace-reason')).toBe("the application 'bare' has no Providers/Schedule");
 });
 
-test('programs that are over are neither kept nor shown', async () => {
+test('past programs are neither kept nor shown', async () => {
   const programs = ['2024-01-01T00:00:00Z', PAST, '2026-06-01T02:00:00[Europe/Berlin]'].map((scheduled) => ({ scheduled }));
   await call('POST', CHANNELS, tv({ programs }));
   const { response } = (await call('GET', `${CHANNELS}/tv`)).json;
@@ -123,7 +123,7 @@ test('programs that are over are neither kept nor shown', async () => {
   expect([Date.parse(end), duration]).toEqual([Date.UTC(2026, 5, 1), Date.UTC(2026, 5, 1) - Date.parse(PAST)]);
 });
 
-test('an end that is further off than timestamps reach is shown as the last of them', async () => {
+test('an end beyond the range of timestamps is shown as the last timestamp', async () => {
   await call('POST', CHANNELS, tv({ programs: [{ scheduled: PAST }, { scheduled: '9999-12-31T23:59:59-23:00' }] }));
   const { end, duration } = (await call('GET', `${CHANNELS}/tv`)).json.response.currentProgram;
   expect([end, duration]).toEqual(['2262-04-11T23:47:16.854+00:00', Date.UTC(10_000, 0, 1, 22, 59, 59) - Date.parse(PAST)]);

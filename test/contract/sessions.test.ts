@@ -126,7 +126,7 @@ describe('the list of version 2', () => {
 });
 
 describe('termination', () => {
-  test('sends the viewer away, and only that one', async () => {
+  test('disconnects only the named viewer', async () => {
     watch('a', 'webrtc');
     watch('b', 'llhls');
     expect(await api.call('DELETE', `${STREAM}/sessions/a`)).toEqual({ status: 200, json: { message: 'OK', statusCode: 200 } });
@@ -139,7 +139,7 @@ describe('termination', () => {
     expect(ended).toHaveLength(1);
   });
 
-  test('reaches other viewers by the protocol', async () => {
+  test('finds other viewers by the protocol', async () => {
     watch('b', 'llhls');
     expect(await api.call('DELETE', `${STREAM}/sessions/b`)).toEqual(MISSING);
     expect(await api.call('DELETE', `${STREAM}/sessions/b?protocol=srt`)).toEqual(MISSING);
@@ -182,7 +182,7 @@ describe('statistics', () => {
     expect((await api.call('GET', `${STATISTICS}/sessions/b?protocol=all`)).status).toBe(200);
   });
 
-  test('of a session that is over are missing', async () => {
+  test('of an ended session are missing', async () => {
     watch('a', 'webrtc').close();
     expect(await api.call('GET', `${STATISTICS}/sessions/a`)).toEqual(MISSING);
     expect(await api.call('GET', `${STATISTICS}/sessions/`)).toEqual(MISSING);
@@ -207,7 +207,7 @@ describe.each(REQUESTS)('%s %s', (method, path) => {
     expect(ended).toEqual([]);
   });
 
-  test('wants authorization', async () => {
+  test('requires authorization', async () => {
     watch('a', 'webrtc');
     const answer = await api.send({ method, path, headers: { Authorization: null } });
     expect(answer.status).toBe(401);

@@ -17,7 +17,7 @@ describe('streams', () => {
   const STREAMS = `${FILE_APP}/streams`;
   const missing = error(404, 'Could not find the stream: [default/#default#app/nope]');
 
-  test('are listed in the order they came', async () => {
+  test('are listed in the order of their start', async () => {
     await api.publish('default', 'app', 'z');
     await api.publish('default', 'app', 'a');
     expect(await call('GET', STREAMS)).toEqual(found(['z', 'a']));
@@ -194,7 +194,7 @@ describe('streams', () => {
     expect(await call('GET', STREAMS)).toEqual(found(['kept']));
   });
 
-  test('are kept while their source is away when they are persistent, and go on when it is back', async () => {
+  test('are kept while their source is away when they are persistent, and continue when it returns', async () => {
     await call('POST', STREAMS, { name: 'p', urls: [PLAYS], properties: { persistent: true, retryCount: 0 } });
     api.rtsp.plays = () => false;
     api.rtsp.opened[0]!.target.sink.close({ code: 'peer-left', detail: 'bye' });

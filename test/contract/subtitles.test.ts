@@ -21,7 +21,7 @@ const send = (...subtitles: readonly unknown[]) => post({ format: 'webvtt', data
 const desk = () => api.orchestrator.application('default', 'subs')?.stream('s')?.subtitles;
 
 describe('sendSubtitles', () => {
-  test('takes cues for each label', async () => {
+  test('accepts cues for each label', async () => {
     const data = [
       { label: 'English', subtitles: [{ text: 'hi' }, { text: 'yo', startOffset: -500, durationMs: MAX_CUE_MS, settings: 'line:90%' }] },
       { label: 'Korean', subtitles: [{ text: '안녕', startOffset: null, durationMs: null, settings: null }] },

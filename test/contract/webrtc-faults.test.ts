@@ -122,7 +122,7 @@ describe('a media port', () => {
     }
   }
 
-  test('ends the session whose clock fails, and no other', async () => {
+  test('ends only the session whose clock throws', async () => {
     const { logger, peers, ends } = await transport();
     const listener = (name: string) => ({
       connected: () => undefined,

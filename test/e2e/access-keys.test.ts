@@ -263,7 +263,7 @@ describe('playing', () => {
   });
 });
 
-describe('a key that is removed', () => {
+describe('a removed key', () => {
   const closings = (what: string): number =>
     server.log.split('\n').filter((line) => line.includes(what) && line.includes('was removed')).length;
 
@@ -287,7 +287,7 @@ describe('a key that is removed', () => {
     await encoder.sent(10);
   });
 
-  test('takes players along, by WebSocket, SRT and LL-HLS', async () => {
+  test('ends its players over WebSocket, SRT and LL-HLS', async () => {
     const token = await add('playTokens', 'soon-gone');
     const socket = new WebSocket(signalling('ws', 'live', `?token=${token}`));
     cleanups.push(() => socket.close());
@@ -325,8 +325,8 @@ describe('a key that is removed', () => {
   });
 });
 
-describe('a token that is removed', () => {
-  test('takes players along, by WHEP', async () => {
+describe('a removed token', () => {
+  test('ends its players over WHEP', async () => {
     const token = await add('playTokens', 'whep');
     const { sdp, accept, received, close } = await whepOffer();
     cleanups.push(close);
@@ -352,7 +352,7 @@ describe('a token that is removed', () => {
   test.each([
     ['HLS', 'ts:playlist.m3u8'],
     ['LL-HLS', 'llhls.m3u8'],
-  ])('takes sessions along, by %s, with playlists and segments', async (name, file) => {
+  ])('ends its sessions of %s, with playlists and segments', async (name, file) => {
     const token = await add('playTokens', name);
     /** A player's requests: a media playlist and a segment. */
     const open = async (shown: string): Promise<{ playlist: URL; segment: URL }> => {
@@ -408,7 +408,7 @@ test('keys survive a restart, are listed with their last use, and appear in no f
   expect((await post(signalling('http', 'w', '?direction=whip'), { bearer: good.publishKeys })).status).not.toBe(401);
 });
 
-test('a file declares keys, which the API shows by name and leaves alone', async () => {
+test('keys of a file are shown by name and read-only in the API', async () => {
   const application = `<PublishKeys><PublishKey><Name>studio</Name><Key>\${env:STUDIO_KEY}</Key></PublishKey></PublishKeys>
     <PlayTokens><PlayToken><Name>site</Name><Token>${CHOSEN}</Token></PlayToken></PlayTokens>`;
   const declared = await startServer({ webrtc: {}, application, env: { STUDIO_KEY: ELSEWHERE } });

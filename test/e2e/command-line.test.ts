@@ -193,7 +193,7 @@ test('a process with an open timer after the stop exits within five seconds', as
   expect(server.log).toContain('the stop took too long: the process exits');
 });
 
-test('npm start hands a signal on and waits until the server has stopped', async () => {
+test('npm start forwards a signal and waits until the server has stopped', async () => {
   const server = await start();
   await server.stop();
   const npm = new Child('npm', ['start', '--', '--config', server.config, '--state', server.state], { cwd: ROOT });

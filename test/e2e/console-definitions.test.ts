@@ -102,7 +102,7 @@ test('definitions of a configuration file are marked read-only, and have no butt
   expect(await host.textContent()).toMatch(/llhls.*segmentDuration2/);
 });
 
-test('a virtual host and an application are made with forms, changed by what differs, and deleted', async () => {
+test('a virtual host and an application are created with forms, changed by their differences, and deleted', async () => {
   const { page } = await open('#/configuration');
   await page.getByRole('button', { name: 'New virtual host' }).click();
   const hostForm = page.getByRole('form', { name: 'New virtual host' });

@@ -87,7 +87,7 @@ test('finds the server of this machine by its configuration, and the token in it
   expect(there).toMatchObject({ code: 0, stdout: expect.stringMatching(/^default /m) });
 });
 
-test('takes address and token from the environment, and options before it', async () => {
+test('reads address and token from the environment, and prefers options', async () => {
   const { base } = server.api;
   const env = { MILLRACE_API: base, MILLRACE_TOKEN: tokenOfServer() };
   expect((await ctl(['health'], { env: { MILLRACE_API: base } })).stdout).toBe('ok\n');
@@ -192,7 +192,7 @@ test('runs the commands of the guide', async () => {
   expect((await ctl(['delete', 'vhost', 'shop', ...local()])).code).toBe(0);
 });
 
-test('shows a stream that is published and its viewer, and sends the viewer away', async () => {
+test('shows a published stream and its viewer, and disconnects the viewer', async () => {
   const api = new MillraceClient({ url: server.api.base, token: tokenOfServer() });
   const path = { vhost: 'default', app: 'app', stream: 'live' };
   const encoder = publish({ url: server.rtmp('live'), width: 320, height: 180, videoKbps: 200 });
@@ -212,7 +212,7 @@ test('shows a stream that is published and its viewer, and sends the viewer away
   }
 });
 
-test('watches what happens, across a restart of the server, until it is ended', async () => {
+test('watches events, across a restart of the server, until it is ended', async () => {
   const watcher = new Child(process.execPath, [MAIN, 'ctl', 'watch', 'watched', '--types', 'config', ...local()], {
     cwd: folder,
     env: { ...process.env, ...COMPILED },
@@ -314,7 +314,7 @@ describe('completion', () => {
     expect([...named].filter((option) => !offered.has(option))).toEqual([]);
   });
 
-  test('bash takes it at its prompt', async () => {
+  test('bash completes at its prompt', async () => {
     // `script` provides a terminal.
     const shell = spawn(requireProgram('script'), ['-qec', 'bash --norc --noprofile -i', '/dev/null'], { cwd: folder });
     let shown = '';
@@ -338,7 +338,7 @@ describe('completion', () => {
     expect(inZsh('millrace ctl create app --file ctl-')).toContain('ctl-file.json');
   });
 
-  test('zsh takes it at its prompt', () => {
+  test('zsh completes at its prompt', () => {
     const program = `
       zmodload zsh/zpty
       zpty shell zsh -f -i

@@ -71,7 +71,7 @@ describe.skipIf(findProgram('docker-compose') === null)('the compose file of the
       expect([service(name).ports, Object.keys(service(name).networks)]).toEqual([undefined, ['cluster']]);
   });
 
-  test('lets edges find streams and prove that they may have them', () => {
+  test('lets edges find streams and authenticate with the key', () => {
     const [origin, edge] = ['origin', 'edge1'].map((name) => read(mountedFile(service(name), CONFIG), service(name).environment ?? {}));
     const store = ({ virtualHosts = [] }: Partial<LoadedServer> = {}) => virtualHosts[0]?.typed.originMapStore;
     expect(store(origin)?.redisServer).toEqual(store(edge)?.redisServer);

@@ -46,7 +46,7 @@ async function copies(uri: string): Promise<readonly Buffer[]> {
   return await Promise.all(edges.map(async (edge) => Buffer.from(await (await fetch(edge.http('live', uri))).arrayBuffer())));
 }
 
-test('a reader that goes from edge to edge finds the same segments and parts at both', async () => {
+test('a reader that switches between edges finds the same segments and parts at both', async () => {
   const [first, second] = edges as [TestServer, TestServer];
   await playable(first);
   // The second edge begins to pull later, at another position in a segment.

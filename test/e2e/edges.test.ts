@@ -33,7 +33,7 @@ afterAll(async () => {
 
 const times = (text: string, what: string): number => text.split(what).length - 1;
 
-test('five hundred first requests at once are one pull, and all of them are answered', async () => {
+test('five hundred simultaneous first requests cause one pull, and all are answered', async () => {
   const offer = await whepOffer();
   onTestFinished(offer.close);
   const whep = `http://127.0.0.1:${edge.ports.http}/app/live?direction=whep`;

@@ -168,7 +168,7 @@ describe.skipIf(!CAN_RUN_HELM)('the manifests that Helm renders (its program is 
     expect(labels).toMatchObject(workload.spec?.selector.matchLabels ?? { none: '' });
   });
 
-  test('gives each origin a name by which edges reach it', () => {
+  test('gives each origin a name that edges can resolve', () => {
     const { virtualHosts } = configuration('show-millrace-origin', origin());
     const { spec } = find<Rendered<Service>>(manifests, 'Service', origin().spec?.serviceName ?? '');
     expect(virtualHosts[0]?.typed.originMapStore?.originHostName).toBe(`show-millrace-0.${origin().spec?.serviceName}.default.svc`);

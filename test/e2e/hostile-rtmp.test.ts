@@ -159,7 +159,7 @@ async function expectLogged(text: RegExp): Promise<void> {
   await until(`the log to say ${text.source}`, () => text.test(server.log) || null);
 }
 
-test('100,000 headers that announce 16 MB each cost neither time nor memory, and end the connection', async () => {
+test('100,000 headers that announce 16 MB each take little time and memory, and end the connection', async () => {
   const publisher = await publishing('headers');
   publisher.setChunkSize(1);
   const [cpu, resident] = [cpuSeconds(), residentMb()];

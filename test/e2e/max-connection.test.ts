@@ -63,7 +63,7 @@ test('publishers', async () => {
   expect(await streams()).toEqual(['live', 'third']);
 });
 
-test('viewers over WebRTC, by their offers and by when they come', async () => {
+test('viewers over WebRTC, at their offers and at their connection', async () => {
   const post = async (): Promise<{ status: number; answer: string; offer: WhepOffer }> => {
     const offer = await whepOffer();
     cleanups.push(offer.close);
@@ -114,7 +114,7 @@ test('viewers over SRT', async () => {
   await until('another', async () => (await sessions('srt')).length === 1);
 });
 
-test('where viewers are not counted, it is refused by its name', async () => {
+test('MaxConnection is refused by name for publishers without viewer counts', async () => {
   const publishers = { llhls: { maxConnection: 5 } };
   const refused = await server.api.call('POST', `${apiPath.vhost('made')}/apps`, [{ name: 'more', type: 'live', publishers }]);
   expect([refused.status, JSON.stringify(refused.body)]).toEqual([

@@ -107,7 +107,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-test('streams that are watched by every protocol have their figures', { timeout: 120_000 }, async () => {
+test('streams watched over every protocol have metrics', { timeout: 120_000 }, async () => {
   const from = `srt://127.0.0.1:${srt.egress}?streamid=default/app/live`;
   players.push(new Child(requireProgram('ffmpeg'), ['-v', 'error', '-i', from, '-c', 'copy', '-f', 'null', '-']));
   const watched = await browser.open();
@@ -186,7 +186,7 @@ test('all metrics of the dashboard and the rules exist', async () => {
   expect([...names].filter((name) => !NEEDS_MORE.test(name) && figure(text, name) === null)).toEqual([]);
 });
 
-test('Prometheus takes it: every expression of the dashboard gives figures, and every rule can be judged', {
+test('Prometheus scrapes it: every expression of the dashboard has values, and every rule is evaluated', {
   timeout: 120_000,
 }, async () => {
   const prometheus = await Prometheus.start(`127.0.0.1:${server.ports.api}`, TOKEN);

@@ -74,7 +74,7 @@ async function shows(player: HlsPlayer, level: number, width: number): Promise<v
   await until(`level ${level} is on show`, async () => (await player.state()).width === width, { deadlineMs: 30_000, everyMs: 100 });
 }
 
-test('the picture of both encoders is at the same media time, and hls.js switches between them without a stall', async () => {
+test('video of both encoders is at the same media time, and hls.js switches between them without a stall', async () => {
   await server.api.create(CHANNELS, ladder('abr'));
   await until('the ladder', async () => (await fetchText(server.http('abr', 'abr.m3u8'))).includes('320x180'), { deadlineMs: 30_000 });
   const leads = await Promise.all(RUNGS.map(({ name }) => clockLead(server.http('abr', `${name}.m3u8`), 4)));

@@ -65,7 +65,7 @@ async function state(name: string, wanted: string): Promise<Channel> {
   });
 }
 
-test('a viewer over WebRTC keeps one rung when the encoder of the other is killed, and gets both when it returns', async () => {
+test('a viewer over WebRTC keeps one rendition when the encoder of the other is killed, and gets both when it returns', async () => {
   await server.api.create(CHANNELS, {
     outputStream: { name: 'tv' },
     sourceStreams: [source('high', 'video', 'audio'), source('low', 'video')],

@@ -63,7 +63,7 @@ test('the first request for a playlist is held until the stream starts, and the 
   expect((await decode(url, 2)).errors).toBe('');
 });
 
-test('a stream that no origin has is missing', async () => {
+test('a stream without an origin is 404', async () => {
   for (const stream of ['door2', 'film-nothing.ts', 'film-..%2Fsecret']) {
     expect((await fetch(server.http(stream, 'llhls.m3u8'))).status, stream).toBe(404);
   }

@@ -114,7 +114,7 @@ test('bypassed frames and encoded audio begin together and stay in step', async 
   expect(Math.abs(Number(video?.start_time) - Number(audio?.start_time))).toBeLessThan(0.1);
 });
 
-test('a killed transcoder costs neither the ingest nor the viewers', async () => {
+test('a killed transcoder interrupts neither the ingest nor the viewers', async () => {
   const { server, encoder } = await start();
   const before = await until('the encoded rendition has media', async () => {
     const last = lastSegment(await chunklist(server, 1));

@@ -106,7 +106,7 @@ test('viewers of an edge get the breaks and tags that the origin is sent', async
   expect(found.filter(({ bytes }) => bytes.includes('over the relay'))).toHaveLength(1);
 });
 
-test('without relay the profiles of the edge decide, and several edges may play one stream', async () => {
+test('without relay the profiles of the edge apply, and several edges may play one stream', async () => {
   expect(await pull('one', [ovt('live')])).toEqual(CREATED);
   expect(await pull('two', [ovt('live')])).toEqual(CREATED);
   await playable('one');
@@ -114,7 +114,7 @@ test('without relay the profiles of the edge decide, and several edges may play 
   expect(await ovtSessions()).toBe(2);
 });
 
-test('unreachable, silent and babbling hosts and missing streams are 502 within the limit', async () => {
+test('unreachable, silent and garbage-sending hosts and missing streams are 502 within the limit', async () => {
   const hosts = { silent: () => undefined, babbling: (socket: net.Socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n') };
   const urls = [
     'ovt://127.0.0.1:1/app/live',

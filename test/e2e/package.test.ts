@@ -122,7 +122,7 @@ test('its own Node.js is a production dependency, and an older Node.js is refuse
   }
 });
 
-test('needs the packages that it depends on, and no others', () => {
+test('uses all packages that it depends on, and no others', () => {
   // Node.js is the runtime, which no code imports.
   const { node: _runtime, ...libraries } = json('package.json')['dependencies'] ?? {};
   const dist = path.join(project, 'node_modules/millrace/dist');
@@ -237,7 +237,7 @@ test.each(PLACES)('a program that uses the client type-checks for %s', (_place, 
   node(TSC, '--ignoreConfig', '--noEmit', '--strict', '--target', 'es2024', ...settings, program);
 });
 
-test('the client runs in Node.js, and in a page that has no bundler', async () => {
+test('the client runs in Node.js, and in a page without a bundler', async () => {
   const server = await startServer({ main, apiOrigins: ['*'] });
   onTestFinished(() => server.close());
   const use = (from: string) => `import(${JSON.stringify(from)}).then(async ({ MillraceClient }) => {

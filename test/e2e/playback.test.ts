@@ -37,11 +37,11 @@ function expectWhatWasSent(probed: Probed): void {
   expect(probed.audio).toMatchObject({ codec_name: 'aac', sample_rate: '48000', channels: 2 });
 }
 
-test('ffprobe finds in LL-HLS the codecs, size and frame rate that were published', async () => {
+test('ffprobe finds the published codecs, size and frame rate in LL-HLS', async () => {
   expectWhatWasSent(await probe(server.http('live', 'llhls.m3u8')));
 });
 
-test('ffprobe finds in HLS with MPEG-TS the codecs, size and frame rate that were published', async () => {
+test('ffprobe finds the published codecs, size and frame rate in HLS with MPEG-TS', async () => {
   expectWhatWasSent(await probe(server.http('live', 'ts:playlist.m3u8')));
 });
 
@@ -102,7 +102,7 @@ test('hls.js in Chromium plays on without a stall, close to live, and shows the 
   await player.page.close();
 });
 
-test('hls.js with its own settings, which never catch up, does not stall either', async () => {
+test('hls.js with default settings, which never catch up, does not stall either', async () => {
   const player = await browser.play(server.http('live', 'llhls.m3u8'), 1);
   await watch(player);
   await player.page.close();

@@ -54,7 +54,7 @@ test('the address of a stream plays it over WebRTC first and over LL-HLS on dema
   expect(complaints).toEqual([]);
 });
 
-test('where WebRTC does not play, LL-HLS does', async () => {
+test('LL-HLS plays when WebRTC does not', async () => {
   const without = await startServer();
   onTestFinished(() => without.close());
   const other = publish({ url: without.rtmp('live'), width: 640, height: 360, fps: 15, gop: 15, videoKbps: 300 });
@@ -115,7 +115,7 @@ test('the root names the server, and links to the console', async () => {
   expect((await fetch(address('/'))).status).toBe(404);
 });
 
-test('the configuration takes the player away', async () => {
+test('the configuration can disable the player', async () => {
   const off = await startServer({ head: '<Modules><PlayerPage><Enable>false</Enable></PlayerPage></Modules>' });
   onTestFinished(() => off.close());
   for (const path of ['/app/live', '/player.css', '/hls.mjs'])
@@ -135,7 +135,7 @@ test('access control applies to the page as to players', async () => {
   expect(await page.evaluate(FRAMES)).toBe(0);
 });
 
-test('a play token in the address lets the page play, over either way', async () => {
+test('a play token in the address lets the page play, over either protocol', async () => {
   const application = '<PlayTokens><PlayToken><Name>site</Name><Token>a-token-for-the-site-1</Token></PlayToken></PlayTokens>';
   const guarded = await startServer({ webrtc: {}, application });
   onTestFinished(() => guarded.close());

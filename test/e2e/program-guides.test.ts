@@ -119,7 +119,7 @@ test('every command of encoders.md publishes H.264 and AAC', { timeout: 120_000 
   );
 });
 
-test('every command and page of players.md plays picture and sound', { timeout: 120_000 }, async () => {
+test('every command and page of players.md plays video and audio', { timeout: 120_000 }, async () => {
   const folder = temporaryFolder();
   const server = await startShippedServer();
   const encoder = publish({ url: `rtmp://127.0.0.1:${server.ports.RTMP_PROV}/app/live`, width: 320, height: 180, videoKbps: 300 });

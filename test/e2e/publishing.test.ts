@@ -86,7 +86,7 @@ test('ffmpeg shows why when it would play over RTMP', async () => {
   expect(server.log).toContain("viewer refused: RTMP is not served to players: 'app/live'");
 });
 
-test('a stream is gone from the list and from HTTP when its encoder has stopped', async () => {
+test('a stream disappears from the list and from HTTP when its encoder has stopped', async () => {
   const encoder = encode('short', { width: 320, height: 180, videoKbps: 300 });
   await encoder.sent(60);
   expect(await streamNames()).toContain('short');

@@ -114,7 +114,7 @@ test('a second server plays the pushed stream, and the counters grow', async () 
   await until('the copy to end', async () => (await second.api.call('GET', apiPath.stream('copy'))).status === 404);
 });
 
-test('nginx takes a stream and keeps every frame of it', async () => {
+test('nginx receives a stream with every frame', async () => {
   const nginx = await startRtmpNginx(folder);
   onTestFinished(async () => {
     await nginx.child.stop();
@@ -139,7 +139,7 @@ test('nginx takes a stream and keeps every frame of it', async () => {
   expect(await probe(file)).toMatchObject({ video: { codec_name: 'h264', width: 320 }, audio: { codec_name: 'aac' } });
 });
 
-test('a server with a certificate that the system trusts takes streams over TLS', async () => {
+test('a server with a trusted certificate receives streams over TLS', async () => {
   const [cert, key] = ['cert', 'key'].map((name) => readFileSync(`${CERTIFICATE}/${name}.pem`, 'utf8')) as [string, string];
   const tls = [{ hostNames: ['localhost'], cert, key }];
   const gate = new FakeIngestGate();
@@ -161,7 +161,7 @@ test('a server with a certificate that the system trusts takes streams over TLS'
   expect(stream.name).toBe('k');
 });
 
-test('five receivers get every frame of one stream, though one more does not read', async () => {
+test('five receivers get every frame of one stream, although a sixth does not read', async () => {
   const ports = await freePorts(5);
   const stalled = createServer((socket) => socket.pause());
   stalled.listen(0, '127.0.0.1');

@@ -102,7 +102,7 @@ test('srt-live-transmit gets every frame, encrypted', async () => {
   expect(await countFrames(file)).toBe(sent);
 });
 
-test('a second server takes a push over SRT by its stream id', async () => {
+test('a second server receives a push over SRT by its stream id', async () => {
   const [ingest = 0, egress = 0] = await freePorts(2);
   const second = await startServer({ segmentDuration: 1, srt: { ingest, egress } });
   onTestFinished(async () => {

@@ -164,7 +164,7 @@ test('each piece begins with a keyframe, and all of them are the file', { timeou
   }
 });
 
-test('the files of a span play one after another', { timeout: 60_000 }, async () => {
+test('the files of a span play in sequence', { timeout: 60_000 }, async () => {
   const { recordings, playlist = '' } = await list('?stream=second');
   expect(recordings.length).toBeGreaterThanOrEqual(3);
   expect(recordings.map(({ task }) => task)).toEqual(recordings.map(() => 'split'));

@@ -65,7 +65,7 @@ function shifts(recorded: readonly FilePacket[], original: readonly FilePacket[]
   return { least: Math.min(...moved), most: Math.max(...moved), missing };
 }
 
-test('MP4 and MPEG-TS hold every frame that was sent, with audio and video together', async () => {
+test('MP4 and MPEG-TS contain every sent frame, with audio and video aligned', async () => {
   const { server, root } = await startRecorder();
   expect(await record(server, 'whole', '/deep/whole.mp4')).toMatchObject({ state: 'ready' });
   await record(server, 'stream', '/whole.ts');
@@ -99,7 +99,7 @@ test('MP4 and MPEG-TS hold every frame that was sent, with audio and video toget
   expect(source.audio.slice(6).filter(({ hash }) => !sound.includes(hash))).toEqual([]);
 });
 
-test('stopRecord ends a file at once, and SIGTERM finishes what runs', async () => {
+test('stopRecord ends a file at once, and SIGTERM finishes running recordings', async () => {
   const { server, root } = await startRecorder();
   stopAtEnd(publish({ url: server.rtmp('live'), width: 320, height: 180, videoKbps: 300 }));
   await until('the stream is there', async () => (await server.api.get<string[]>(`${APP}/streams`)).includes('live'));
@@ -269,7 +269,7 @@ test('ten recordings, five pushes and two dumps of one stream do not disturb eac
   expect(server.log.replaceAll('"dropped":0,', '')).not.toMatch(/dropped|too slow/);
 });
 
-test('a path outside of the root is refused, and so is a taken id', async () => {
+test('a path outside of the root and a used id are refused', async () => {
   const { server } = await startRecorder();
   const answer = await server.api.call('POST', `${APP}:startRecord`, { id: 'x', stream: { name: 'live' }, filePath: '/a/../../x.ts' });
   expect(answer).toMatchObject({ status: 400, body: { message: expect.stringContaining('contains ".."') } });

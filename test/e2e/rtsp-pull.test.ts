@@ -140,7 +140,7 @@ test('a missing path, a closed port, a silent host and a host that drops packets
   expect(streams.filter((name) => name.startsWith('none'))).toEqual([]);
 });
 
-test('the next URL is taken when the first cannot be pulled', async () => {
+test('the next URL is used when the first cannot be pulled', async () => {
   expect(await pull('second', ['rtsp://127.0.0.1:1/x', source.url('h264')])).toEqual(CREATED);
   expect((await information('second')).input.sourceUrl).toBe(source.url('h264'));
 });

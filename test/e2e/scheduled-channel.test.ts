@@ -212,7 +212,7 @@ test.concurrent('a live item is replaced when its encoder leaves, and resumed wh
   }
 }, 60_000);
 
-test('a file that is neither MP4 nor MPEG-TS plays between two that are, at its time and for its length', async () => {
+test('a file that is neither MP4 nor MPEG-TS plays between two MP4 files, at its time and for its length', async () => {
   // The item ends within a frame, so the frames around the cut are closer together than others.
   const blue = 4983;
   const round = 6000 + blue + 5000;

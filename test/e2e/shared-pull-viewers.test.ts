@@ -120,7 +120,7 @@ class SrtViewer {
   }
 }
 
-test('a node that pulls for all is killed: viewers of LL-HLS and SRT at the others keep the stream', async () => {
+test('viewers of LL-HLS and SRT keep the stream when the node that pulls it for all nodes is killed', async () => {
   const holder = await puller(nodes);
   await until('the stream in the map', async () => (await redis.value('app/pulled'))?.includes(`:${holder.ovtPort}/`), DEADLINE);
   const waiting = nodes.filter((node) => node !== holder);

@@ -45,7 +45,7 @@ async function decodingErrors(url: string, seconds: number): Promise<string> {
   return (await decode(url, seconds, { uneven: true })).errors;
 }
 
-test('playlist, WebRTC viewer and recording go on when a killed encoder returns', async () => {
+test('playlist, WebRTC viewer and recording continue when a killed encoder returns', async () => {
   const frames = PUBLISH_DEFAULTS.fps * 3;
   encoder = publish({ url: server.rtmp('live') });
   await encoder.sent(frames);

@@ -163,7 +163,7 @@ test('wrong passphrases, unknown places, second publishers and missing streams a
     expect(server.log).toContain(line);
 });
 
-test('an encoder that ends takes its stream along, and the name is free again', async () => {
+test('a stream ends with its encoder, and its name is free again', async () => {
   for (let round = 0; round < 2; round += 1) {
     const encoder = encode(srtUrl(ingest, 'default/app/again'));
     await streamNamed('again', encoder);

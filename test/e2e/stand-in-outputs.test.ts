@@ -83,7 +83,7 @@ function tape(stream: string): { readonly child: Child; readonly file: string } 
 
 const size = (file: string): number => statSync(file, { throwIfNoEntry: false })?.size ?? 0;
 
-test('a recording, a push, an edge and HLS go on from the encoder to the slate and to the next encoder', async () => {
+test('a recording, a push, an edge and HLS continue from the encoder to the slate and to the next encoder', async () => {
   await server.api.create(`${APP}:startRecord`, { id: 'r', stream: { name: 'live' }, filePath: '/${Sequence}.mp4', infoPath: '/r.xml' });
   await startPush(server.api, {
     id: 'p',

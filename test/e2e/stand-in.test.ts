@@ -100,7 +100,7 @@ function packetGaps(file: string): { readonly video: number; readonly audio: num
   return { video: gap('v'), audio: gap('a') };
 }
 
-test('a slate of other codecs, and a stream of this server, are ready when the encoder is lost', async () => {
+test('a slate with other codecs, and a stream of this server, are ready when the encoder is lost', async () => {
   const source = ['-f', 'lavfi', '-i', 'color=red:size=320x180:rate=25', '-f', 'lavfi', '-i', 'sine=frequency=880:sample_rate=48000'];
   const encode = [
     '-c:v',
@@ -160,7 +160,7 @@ test('a slate of other codecs, and a stream of this server, are ready when the e
   }
 }, 180_000);
 
-test('hls.js, OvenPlayer and ffmpeg over SRT go on from a killed encoder to the slate and to the next encoder', async () => {
+test('hls.js, OvenPlayer and ffmpeg over SRT continue from a killed encoder to the slate and to the next encoder', async () => {
   const first = publish('0x008000', ['-f', 'flv', server.rtmp('live')]);
   const url = server.http('live', 'llhls.m3u8');
   await until('the stream to be playable', async () => (await fetch(url)).ok);

@@ -39,7 +39,7 @@ function filesBelow(folder: string): string[] {
   return entries.filter((entry) => entry.isFile()).map((entry) => path.join(entry.parentPath, entry.name));
 }
 
-test('virtual host, application and profile survive kill -9, and the application takes streams', async () => {
+test('virtual host, application and profile survive kill -9, and the application accepts streams', async () => {
   const server = await start();
   await createVirtualHost(server, 'second', 'localhost');
   const copy = { name: 'copy', outputStreamName: `${ORIGIN_NAME}_copy`, encodes: BYPASS };

@@ -270,7 +270,7 @@ test('WHIP, WHEP and both kinds of WebSocket work over TLS, with clients that ch
   }
 });
 
-test('lost and overtaken packets are asked for again', async () => {
+test('lost and reordered packets are requested again', async () => {
   const relay = await LossyRelay.open({ server: server.ports.ice, towards: 'server', loss: 0.1, reordering: 0.03, duplication: 0.02 });
   const page = await browser.open();
   try {

@@ -18,7 +18,7 @@ afterAll(async () => {
   await channel?.close();
 });
 
-test('every boundary of two minutes passes without a gap in hls.js and OvenPlayer, with the sound at the picture', async () => {
+test('every boundary of two minutes passes without a gap in hls.js and OvenPlayer, with audio in sync', async () => {
   await Promise.all([channel.play('bypass'), channel.play('made')]);
   const recordings = await Promise.all([channel.record('bypass'), channel.record('made')]);
   const judges = [

@@ -15,7 +15,7 @@ const MAX_MS = 5000;
 const IDS = ['mp4', 'ts', 'parts'];
 const KILL_DEADLINE_MS = 60_000;
 
-test(`${KILLS} kills at random moments cost a fragment each`, { timeout: KILLS * KILL_DEADLINE_MS }, async () => {
+test(`${KILLS} kills at random times cost a fragment each`, { timeout: KILLS * KILL_DEADLINE_MS }, async () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'millrace-source-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   encodeSource(path.join(folder, 'source.flv'), MAX_MS / 1000 + 3);

@@ -11,7 +11,7 @@ const DEADLINE = { deadlineMs: 60_000 };
 const reason = whyNoNetwork();
 if (reason !== null) console.log(`no tests of rolling upgrades: ${reason}`);
 
-describe.skipIf(reason !== null)('nodes that are replaced', () => {
+describe.skipIf(reason !== null)('replaced nodes', () => {
   let all: NodeNetwork;
 
   beforeAll(async () => {

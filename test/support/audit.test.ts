@@ -55,7 +55,7 @@ test('a low-severity vulnerability, or none, passes', async () => {
   expect(await audit(ROOT, none)).toEqual({ code: 0, lines: [expect.stringMatching(/^no known vulnerability/)] });
 });
 
-test('a registry that has no advisories is skipped', async () => {
+test('a registry without advisories skips the check', async () => {
   const mirror = await registry((_request, response) => response.writeHead(405).end());
   const { code, lines } = await audit(ROOT, mirror);
   expect([code, lines]).toEqual([SKIPPED, [expect.stringMatching(/^skipped: the registry does not answer \(.*405/)]]);

@@ -59,7 +59,7 @@ test('passed, failed and skipped tests are counted', () => {
   expect(filesToRepeat(report, 0)).toEqual([]);
 });
 
-test('a run that was ended names the files that were not done, also when the last line is cut', () => {
+test('an aborted run names its unfinished files, even when the last line is cut', () => {
   const lines = record(
     ...planned('a', 'b', 'c'),
     { event: 'begun', file: 'a' },
@@ -80,7 +80,7 @@ test.each([
   [record(...planned('a'), done('a', { one: 'passed' }), ended()), -1, 'the runner', 'ended with -1'],
   [record(...planned('a'), done('a', { one: 'passed' })), 0, 'the runner', 'ended with 0'],
   [record(...planned('a'), done('a', { one: 'passed' }), ended('boom\nat a line')), 1, 'outside any test', 'boom'],
-])('%j with exit code %d is a failure that no repeat mends', (text, code, name, message) => {
+])('%j with exit code %d is a failure that is not repeated', (text, code, name, message) => {
   const report = readRecord(text, code);
   expect(report.failures).toEqual([{ file: '', test: name, message }]);
   expect(filesToRepeat(report, 3)).toEqual([]);

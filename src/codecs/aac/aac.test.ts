@@ -67,7 +67,7 @@ describe('buildAudioSpecificConfig', () => {
 });
 
 describe('ADTS', () => {
-  it('reads the frames of a stream up to the cut one', () => {
+  it('reads the frames of a stream up to a truncated frame', () => {
     const frames: AdtsFrame[] = [];
     expect(() => {
       for (const frame of adtsFrames(AUDIO.adts)) frames.push(frame);
@@ -99,7 +99,7 @@ describe('ADTS', () => {
     expect(parseAdtsHeader(target)).toMatchObject({ objectType: 2, sampleRate: 24_000 });
   });
 
-  it('writes the nearest frequency and LC for what ADTS has no code for', () => {
+  it('writes the nearest frequency and LC for values without an ADTS code', () => {
     const target = new Uint8Array(ADTS_HEADER_LENGTH);
     const config = parseAudioSpecificConfig(buildAudioSpecificConfig({ objectType: 23, sampleRate: 44_056, channelConfiguration: 2 }));
     writeAdtsHeader(target, 0, config, 1);

@@ -158,7 +158,7 @@ describe('a fragment header', () => {
     expect(Buffer.from(bytes.subarray(-158, -150)).toString('hex')).toBe('0000009e6d646174');
   });
 
-  it('needs one number per sample of audio of constant duration', () => {
+  it('stores one number per audio sample of constant duration', () => {
     const bytes = fragment([sample({ duration: 1024 }), sample({ duration: 1024, size: 7 })], false);
     expect(bodyHex(bytes, ['moof', 'traf', 'tfhd'])).toBe('00020028000000010000040002000000');
     expect(bodyHex(bytes, ['moof', 'traf', 'trun'])).toMatch(/^0100020100000002.{8}0000006400000007$/);
@@ -170,7 +170,7 @@ describe('a fragment header', () => {
 });
 
 describe('an event message', () => {
-  it('carries ID3 as CMAF wants it', () => {
+  it('carries ID3 as CMAF requires', () => {
     const writer = new BoxWriter();
     writeEventMessage(writer, { scheme: ID3_SCHEME, timescale: 90_000, presentationTime: 180_000, id: 3, data: Buffer.from('ID3') });
     const [emsg] = readBoxes(writer.view());

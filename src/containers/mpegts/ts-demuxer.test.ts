@@ -124,7 +124,7 @@ function tables(version: number, streamTypes: Readonly<Record<number, number>>, 
   ];
 }
 
-describe('TsDemuxer with what ffmpeg muxes', () => {
+describe('TsDemuxer with streams of ffmpeg', () => {
   const whole = demux([SAMPLE]);
   const [videoPid, audioPid] = [0x100, 0x101];
 
@@ -148,7 +148,7 @@ describe('TsDemuxer with what ffmpeg muxes', () => {
     expect(whole.faults).toEqual([]);
   });
 
-  it('hands on every frame and every audio frame with its parameters', () => {
+  it('outputs every video and audio frame with its parameters', () => {
     expect(whole.units.get(videoPid)).toHaveLength(50);
     expect(whole.configs.get(videoPid)![0]).toBe(1);
     const audio = whole.units.get(audioPid)!;

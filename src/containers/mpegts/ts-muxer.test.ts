@@ -115,7 +115,7 @@ describe('TsMuxer with other tracks', () => {
     expect(content.pcrs).toHaveLength(audio.length);
   });
 
-  it('carries ID3 with the descriptors players look for', () => {
+  it('carries ID3 with the descriptors that players expect', () => {
     const data = dataTrack(9);
     const tag = buildId3Tag([{ type: 'TXXX', description: 'info', text: 'value' }]);
     const event: Packet = { track: data, pts: 45_000, dts: 45_000, duration: 0, keyframe: true, data: tag };

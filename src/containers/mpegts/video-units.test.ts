@@ -58,7 +58,7 @@ describe.each([
   const packets = encode(...options);
   const whole = read(codec, packets);
 
-  test('a packet with one frame is handed on at once', () => {
+  test('a packet with one frame is passed on at once', () => {
     const reader = new VideoUnits(codec);
     let count = 0;
     for (const [index, packet] of packets.entries()) {

@@ -78,7 +78,7 @@ c
 `);
 });
 
-test('a file without cues is one, and times of the media have 33 bits', () => {
+test('a file without cues is valid, and times of the media have 33 bits', () => {
   const day = 27 * 3_600_000;
   expect(writeVtt([], day, day)).toBe(`WEBVTT\nX-TIMESTAMP-MAP=LOCAL:27:00:00.000,MPEGTS:${day * 90 - 2 ** 33}\n`);
 });

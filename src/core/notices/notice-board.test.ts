@@ -37,7 +37,7 @@ test('of a flood of sessions 200 per second are listed one by one, the rest as a
   expect(posted.at(-1)).toEqual(start('s0', 1));
 });
 
-test('sums of more than 50 streams are one', () => {
+test('sums of more than 50 streams are merged into one', () => {
   for (let n = 0; n < 500; n += 1) board.post(start(`s${n}`, n));
   vi.advanceTimersByTime(1000);
   const sums = posted.slice(200);
@@ -75,7 +75,7 @@ test('texts contain neither secrets nor unbounded input of clients', () => {
   expect(ended.length).toBeLessThan(1300);
 });
 
-test('addresses of clients are left out where the server is to hide them', () => {
+test('addresses of clients are left out with PrivacyProtection', () => {
   const hiding = new NoticeBoard({ clock, hide: textWithout });
   hiding.post({ type: 'stream.created', ...place, sourceType: 'Rtmp', sourceUrl: 'TCP://198.51.100.7:50412' });
   expect(JSON.parse(hiding.at(1)?.json ?? '').sourceUrl).toBe('TCP://xxx.xxx.xxx.xxx:xxx');

@@ -298,7 +298,7 @@ describe.each(WAYS)('HTTP/1.x listener, answers sent %s', (_way, sender) => {
     expect(performance.now() - answered).toBeGreaterThan(90);
   });
 
-  test('empty lines before a request that never comes do not keep a connection', async () => {
+  test('empty lines without a request do not keep a connection open', async () => {
     const client = await open(await listen({ idleTime: 150 }));
     client.send(GET);
     const talk = setInterval(() => client.send('\r\n'), 20);

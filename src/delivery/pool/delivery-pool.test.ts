@@ -321,7 +321,7 @@ describe.each([
     expect(await ask('thumb.jpg', 'http://c.test')).toEqual(['picture', '*', 'GET']);
   });
 
-  test('a blocking request is answered when its media comes, by every thread', async () => {
+  test('a blocking request is answered when its media arrives, by every thread', async () => {
     const { pool } = await start();
     const blobs = new BlobFeed(pool, 'stream');
     const waiting = Array.from({ length: 20 }, () => get('/app/stream/wait-part').then((answer) => answer.text()));
@@ -391,7 +391,7 @@ describe.each([
     expect(await ask()).toBe(401);
   });
 
-  test('closing a feed answers who waits, ends its sessions and gives its memory back', async () => {
+  test('closing a feed answers waiting requests, ends its sessions and frees its memory', async () => {
     const { pool } = await start();
     const blobs = new BlobFeed(pool, 'stream');
     blobs.putBytes('seg', Buffer.alloc(1_000_000));
@@ -444,7 +444,7 @@ describe.each([
     await expect.poll(() => pool.status().memory.retiring).toBe(0);
   });
 
-  test('files are served like shared bytes, whole and in ranges, and 404 when they are gone', async () => {
+  test('files are served like shared bytes, whole and in ranges, and 404 after their removal', async () => {
     const { pool } = await start({ fileBytes: 3_000_000 });
     const blobs = new BlobFeed(pool, 'stream');
     const folder = mkdtempSync(path.join(tmpdir(), 'delivery-file-'));
@@ -467,7 +467,7 @@ describe.each([
     rmSync(folder, { recursive: true });
   });
 
-  test('a view that throws costs its own request only', async () => {
+  test('a view that throws fails only its request', async () => {
     (await stream()).putText('list', 'x');
     expect((await get('/app/stream/throw')).status).toBe(500);
     expect((await get('/app/stream/list')).status).toBe(200);

@@ -8,7 +8,7 @@ async function isDone(done: Promise<void>): Promise<boolean> {
   return Promise.race([done.then(() => true), Promise.resolve().then(() => Promise.resolve(false))]);
 }
 
-test('ends when every thread has applied it or is gone', async () => {
+test('end when every thread has applied it or has ended', async () => {
   const handovers = new Handovers();
   const { number, done } = handovers.begin([1, 2, 3]);
   const next = handovers.begin([1, 2, 3]);
@@ -23,7 +23,7 @@ test('ends when every thread has applied it or is gone', async () => {
   expect(await isDone(next.done)).toBe(true);
 });
 
-test('is over at once where no thread runs', async () => {
+test('end at once when no thread runs', async () => {
   expect(await isDone(new Handovers().begin([]).done)).toBe(true);
 });
 

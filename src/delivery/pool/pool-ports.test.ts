@@ -30,7 +30,7 @@ describe.each([
     blocker.close();
   });
 
-  test('a port that another server shares among its threads is taken, too', async () => {
+  test('a port shared among the threads of another server is occupied, too', async () => {
     await start();
     const other = await startBlobPool(threads);
     await expect(other.pool.listen({ host: '127.0.0.1', port, tls: false })).rejects.toThrow('EADDRINUSE');
@@ -44,7 +44,7 @@ describe.each([
     expect(six.port).toBe(all.port);
   });
 
-  test('a port that is closed refuses connections', async () => {
+  test('a closed port refuses connections', async () => {
     const { pool } = await start();
     const second = await pool.listen({ host: '127.0.0.1', port: 0, tls: false });
     pool.unlisten(second.id);

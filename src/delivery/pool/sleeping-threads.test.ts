@@ -41,7 +41,7 @@ describe.skipIf(loadAddon().addon === null)('delivery threads that sleep', () =>
     started = null;
   });
 
-  test('are started by the first connection, and answer it and the waiting ones with the current contents', async () => {
+  test('are started by the first connection, and answer all waiting connections with the current contents', async () => {
     const made = await start();
     const { port } = await made.pool.listen(ANY);
     const second = await made.pool.listen(ANY);
@@ -90,7 +90,7 @@ describe.skipIf(loadAddon().addon === null)('delivery threads that sleep', () =>
     await expect(made.pool.listen(ANY)).rejects.toThrow('stopping');
   });
 
-  test('give ports back that they have taken over', async () => {
+  test('release a port that they have taken over', async () => {
     const made = await start();
     const { port } = await made.pool.listen(ANY);
     await ask(port, 'nothing');

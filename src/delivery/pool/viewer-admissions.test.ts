@@ -145,7 +145,7 @@ test('a forgotten viewer starts again: after 10,000 others, or with a very long 
   expect(revoked.at(-1)).toBe('long');
 });
 
-test('a close ends all admissions, including those in question', async () => {
+test('a close ends all admissions, including those being asked about', async () => {
   const { made, over, seen, left } = admissions();
   left();
   seen(VIEWER);

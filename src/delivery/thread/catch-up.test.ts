@@ -16,7 +16,7 @@ describe('the attention of a delivery thread', () => {
     expect([catchUp.current, told]).toEqual([false, [false]]);
   });
 
-  it('stays while connections are open, or came and went between two reports', () => {
+  it('stays while connections are open, or were opened and closed between two reports', () => {
     const told: boolean[] = [];
     const catchUp = new CatchUp((wanted) => told.push(wanted));
     for (let report = 0; report < 20; report += 1) catchUp.look(1, 1);
@@ -24,7 +24,7 @@ describe('the attention of a delivery thread', () => {
     expect([catchUp.current, told]).toEqual([true, []]);
   });
 
-  it('is asked for once, however many wait', () => {
+  it('is requested once for any number of waiting callers', () => {
     const { catchUp, told } = resting();
     const answered: string[] = [];
     catchUp.wait(() => answered.push('one'));
@@ -34,7 +34,7 @@ describe('the attention of a delivery thread', () => {
     expect([catchUp.current, answered]).toEqual([true, ['one', 'two']]);
   });
 
-  it('forgets who left while waiting', () => {
+  it('forgets callers that leave while they wait', () => {
     const { catchUp, told } = resting();
     const answered: string[] = [];
     catchUp.wait(() => answered.push('gone'))();

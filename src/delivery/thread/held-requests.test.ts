@@ -140,7 +140,7 @@ describe.skipIf(loadAddon().addon === null)('requests for an answer that JavaScr
     expect(await others[0]?.socket.text()).toMatch(/^404 /);
   });
 
-  test('are refused for a session that was revoked meanwhile', async () => {
+  test('are refused for a session revoked meanwhile', async () => {
     const { all, leader, others } = await start(2);
     const [revoked, other] = others as [Viewer, Viewer];
     all.thread.receive([{ type: 'revoke', sessions: [sessionId(revoked.token)] }]);
@@ -178,7 +178,7 @@ describe.skipIf(loadAddon().addon === null)('requests for an answer that JavaScr
     expect(all.report.held).toBe(2);
   });
 
-  test('keep their order when a client asks on', async () => {
+  test('keep their order when a client sends further requests', async () => {
     const { all, leader, others } = await start(2);
     const [eager, other] = others as [Viewer, Viewer];
     eager.socket.ask('text', eager.token);
@@ -188,7 +188,7 @@ describe.skipIf(loadAddon().addon === null)('requests for an answer that JavaScr
     expect(all.heldFor.length).toBe(2);
   });
 
-  test('go on when the first of them asks on', async () => {
+  test('stay held when the first of them sends another request', async () => {
     const { all, leader, others } = await start(2);
     leader.socket.ask('text', leader.token);
     all.update('second');

@@ -69,7 +69,7 @@ describe.skipIf(addon === null)('files that several viewers ask for', () => {
     expect(await received(image!)).toBe(`head ${'a'.repeat(SIZE - 7)}${'b'.repeat(7)}`);
   });
 
-  test.each([1000, 8 * 1024 * 1024 + 1])('a file of %s bytes never gets one', (size) => {
+  test.each([1000, 8 * 1024 * 1024 + 1])('a file of %s bytes never gets an image', (size) => {
     const hot = open(100_000_000);
     const file = fileOf(size);
     for (let n = 0; n < 3; n += 1) expect(hot.image(file, [bytesOf('a', size)], size)).toBeNull();

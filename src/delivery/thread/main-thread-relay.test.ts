@@ -246,7 +246,7 @@ test('works over TLS, and answers 502 when the main thread is silent', async () 
   session.destroy();
 });
 
-test('an upgrade that is refused does not stay', async () => {
+test('a refused upgrade is closed', async () => {
   // Of a hastier one a busy machine does not get the answer out in time.
   const ports = await hastyServer(0.1);
   const client = await RawClient.open(ports.plain, { allowHalfOpen: true });

@@ -36,7 +36,7 @@ it('asks once for all requests of a stream, and answers all', () => {
   expect(posted.length).toBe(3);
 });
 
-it('forgets who left, once', () => {
+it('forgets a request that left, once', () => {
   const { desk, told, ask } = setUp();
   const forget = ask('first');
   ask('second');

@@ -70,7 +70,7 @@ describe('sessions of a thread', () => {
     sessions = make(1);
   });
 
-  test('a session lives while requests come, and ends when they stop', () => {
+  test('a session lives while requests arrive, and ends when they stop', () => {
     const { token } = sessions.create(HERE, '10.0.0.1')!;
     for (now = 0; now < 80_000; now += 20_000) {
       expect(sessions.check(HERE, token, '10.0.0.1')?.token).toBe(token);
@@ -129,14 +129,14 @@ describe('sessions of a thread', () => {
     expect(other.check(HERE, token, '10.0.0.1')).toBeNull();
   });
 
-  test('the number of sessions is bounded, the oldest goes first', () => {
+  test('the number of sessions is bounded, the oldest ends first', () => {
     sessions = make(1, 2);
     for (let n = 0; n < 4; n += 1) sessions.create(HERE, `10.0.0.${n}`);
     expect(sessions.size).toBe(2);
     expect(events()).toEqual([null, null, null, 'too many sessions', null, 'too many sessions']);
   });
 
-  test('the oldest sessions go first, even after others have left', () => {
+  test('the oldest sessions end first, even after others have left', () => {
     sessions = make(1, 4);
     const made: string[] = [];
     const create = (count: number): void => {
@@ -159,7 +159,7 @@ describe('sessions of a thread', () => {
     expect([gone(), sessions.size]).toEqual([[11], 4]);
   });
 
-  test('ended sessions are freed, whatever was looked up meanwhile', async () => {
+  test('ended sessions are freed, even after look-ups', async () => {
     sessions = make(1, 1000);
     /** Some 500 are there at any time. */
     const churn = (): WeakRef<object>[] => {
@@ -264,14 +264,14 @@ describe('sessions of a thread', () => {
       expect(events()).toEqual([]);
     });
 
-    test('a player name of any length costs a bounded key', () => {
+    test('a player name of any length takes bounded memory', () => {
       seen('10.0.0.1', 'x'.repeat(100_000));
       seen('10.0.0.1', 'x'.repeat(200_000));
       expect(sessions.size).toBe(1);
     });
   });
 
-  test('a session ends with the play token that it was made for, also where it was not known', () => {
+  test('a session ends with its play token, also in a thread that did not know it', () => {
     held.add('0123456789ab');
     const bound = sessions.create(HERE, '10.0.0.1', { grant: '0123456789ab' })!;
     const free = sessions.create(HERE, '10.0.0.1')!;

@@ -39,7 +39,7 @@ test('a literal name is preferred to earlier patterns; unknown names get the fir
   expect(await asked()).toBe('some.test');
 });
 
-test('certificates come, change and go while the port is open', async () => {
+test('certificates are added, changed and removed while the port is open', async () => {
   choice.replace([], server);
   expect(await asked('one.test')).toMatch(/^(E|ERR_SSL)/);
   expect(await asked()).toMatch(/^ERR_SSL/);

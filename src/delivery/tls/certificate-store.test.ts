@@ -153,7 +153,7 @@ describe('files of a host', () => {
     expect(conditions.reasons).toEqual([]);
   });
 
-  it('may come after the host', async () => {
+  it('may be created after the host', async () => {
     const a = host('late.example');
     const { store, errors, keys } = storeOf(a);
     await store.settled();

@@ -147,7 +147,7 @@ test('an output profile that makes no stream is sent once', async () => {
 test.each([
   [false, 'rtsp://***@198.51.100.7:554/x'],
   [true, 'rtsp://***@xxx.xxx.xxx.xxx:xxx/x'],
-])('where addresses are hidden (%s), and credentials in any case', async (hidden, shown) => {
+])('addresses are hidden with PrivacyProtection (%s), and credentials always', async (hidden, shown) => {
   start({ ingress: { streamStatus: {} } }, hidden);
   begin();
   expect((await receiver.withCode('INGRESS_STREAM_CREATED')).sourceInfo.sourceUrl).toBe(shown);

@@ -69,13 +69,13 @@ describe.each([
     }
   });
 
-  it.each(addon === null ? [1, 5] : [1, 4])('reads %i as it comes', async (count) => {
+  it.each(addon === null ? [1, 5] : [1, 4])('reads %i sockets immediately', async (count) => {
     const all = await connected(count);
     for (const each of all) for (const word of ['a', 'b', 'c']) await heard(each, word);
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it.skipIf(addon === null)('ends the rest of one at once, and leaves the others', async () => {
+  it.skipIf(addon === null)('ends the rest of one socket at once, and leaves the others', async () => {
     const all = await connected(6);
     for (const { client } of all) client.write('later');
     await sockets.others();

@@ -21,7 +21,7 @@ describe.each([
     sockets.close();
   });
 
-  it('hands over all bytes of several sockets that share its memory, in order', async () => {
+  it('passes on all bytes of several sockets that share its memory, in order', async () => {
     await sockets.listen();
     const ends = [await sockets.connect(), await sockets.connect()];
     const sent = ends.map((_end, index) => Buffer.alloc(1_000_000, `${index}abc`));
@@ -142,7 +142,7 @@ describe.each([
     await expect.poll(() => told).toEqual(['end', 'close']);
   });
 
-  it('lets the server count and close as usual', async () => {
+  it('does not affect counting and closing by the server', async () => {
     await sockets.listen();
     const count = (): Promise<number> =>
       new Promise((resolve, reject) => sockets.server.getConnections((error, open) => (error === null ? resolve(open) : reject(error))));

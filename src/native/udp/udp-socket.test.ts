@@ -46,7 +46,7 @@ describe.each(KINDS)('a UDP socket of %s', (_name, open) => {
     return Object.assign(heard, { socket });
   }
 
-  test.each(['127.0.0.1', '::1'])('brings datagrams over %s whole, in order, with their sender', async (host) => {
+  test.each(['127.0.0.1', '::1'])('receives datagrams over %s whole, in order, with their sender', async (host) => {
     const [here, there] = [await listen(host), await listen(host)];
     const to = { address: host, port: there.socket.port };
     for (let index = 0; index < 150; index += 1) {
@@ -180,7 +180,7 @@ const TWO_BLOCKS = `
 `;
 
 describe.skipIf(addon === null)('the socket of the addon', () => {
-  test.skipIf(inNarrowNetwork('true').status !== 0)('finds out once that a path takes no segments', () => {
+  test.skipIf(inNarrowNetwork('true').status !== 0)('detects once that a path does not support segmentation', () => {
     const modules = [import.meta.resolve('./native-udp-socket.ts'), import.meta.resolve('../addon.ts')];
     const { stdout, stderr } = inNarrowNetwork(process.execPath, '--input-type=module', '--eval', TWO_BLOCKS, ...modules);
     // One call for the segments, ten for the datagrams; then one for each block.

@@ -75,7 +75,7 @@ describe('container', () => {
     expect(judged({}, 256 * MIB)).toMatchObject({ status: 'warning', remedy: 'provide at least 512 MiB' });
   });
 
-  test('version 2: the smallest limit of the group and those above it counts', () => {
+  test('version 2: the smallest limit of the group and its ancestors applies', () => {
     const files = {
       '/proc/self/cgroup': '0::/system.slice/millrace.service\n',
       '/sys/fs/cgroup/system.slice/memory.max': `${GIB}\n`,
@@ -92,7 +92,7 @@ describe('container', () => {
     });
   });
 
-  test('version 2 in a container, which sees its own group as the topmost', () => {
+  test('version 2 in a container, where its own group is the root', () => {
     const files = { '/proc/self/cgroup': '0::/\n', '/sys/fs/cgroup/memory.max': `${256 * MIB}`, '/sys/fs/cgroup/cpu.max': 'max 100000' };
     expect(judged(files)).toMatchObject({
       status: 'warning',

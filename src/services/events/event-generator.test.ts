@@ -42,7 +42,7 @@ it('sends at its intervals to each running stream that matches, until the applic
   expect([sent.length, generator.ended, vi.getTimerCount()]).toEqual([4, true, 0]);
 });
 
-it('ends with its application also where its next turn is days away', () => {
+it('ends with its application even when its next turn is days away', () => {
   const application = { closed: false, streams: [] };
   const generator = new EventGenerator([rule('*', 2 ** 31 - 1)], application, { clock: new ManualClock(), logger: new RecordingLogger() });
   expect([generator.sweep(), vi.getTimerCount()]).toEqual([false, 1]);

@@ -21,7 +21,7 @@ it.each([
   ['file://films/a.mp4', 'films/a.mp4'],
   ['FILE://films/a%20b.mp4?token=1', 'films/a b.mp4'],
   ['file:///100%.ts', '100%.ts'],
-])('%s lies below the root path', async (url, expected) => {
+])('%s is below the root path', async (url, expected) => {
   expect(await filePathOf(url, settings(), anything)).toBe(join(folder, 'media', expected));
 });
 

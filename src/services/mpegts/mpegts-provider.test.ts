@@ -76,7 +76,7 @@ it('receives a stream of ffmpeg over UDP', async () => {
   expect(stream.bytes).toBeGreaterThan(10_000);
 });
 
-it.each(['127.0.0.1', '0.0.0.0', '::'])('takes a multicast group on the loopback interface, bound to %s', async (host) => {
+it.each(['127.0.0.1', '0.0.0.0', '::'])('receives a multicast group on the loopback interface, bound to %s', async (host) => {
   const gate = new FakeIngestGate();
   const { port } = await listen(gate, { host, multicast: [{ group: '239.255.77.7', interface: '127.0.0.1' }] });
   send(`udp://239.255.77.7:${port}?pkt_size=1316&localaddr=127.0.0.1`);
@@ -120,7 +120,7 @@ describe.skipIf(link === undefined)('a multicast group of IPv6', () => {
     ['::', 'anybody'],
     ['127.0.0.1', 'one source'],
     ['::', 'one source'],
-  ])('is taken, bound to %s, from %s', async (host, from) => {
+  ])('is received, bound to %s, from %s', async (host, from) => {
     const gate = new FakeIngestGate();
     const group = `ff11::7777%${name}`;
     const source = `${address}%${name}`;
@@ -130,7 +130,7 @@ describe.skipIf(link === undefined)('a multicast group of IPv6', () => {
   });
 });
 
-it('names the group that cannot be joined', async () => {
+it('names a group that cannot be joined', async () => {
   const multicast = [{ group: '232.77.7.7', source: '127.0.0.2', interface: '203.0.113.1' }];
   await expect(listen(new FakeIngestGate(), { multicast })).rejects.toThrow(/cannot join group 232\.77\.7\.7 from 127\.0\.0\.2: /);
 });
@@ -140,7 +140,7 @@ it.each(['udp', 'tcp'] as const)('listens on all addresses of IPv4 and of IPv6 o
   await listen(new FakeIngestGate(), { host: '::', protocol, ports: [port] });
 });
 
-it('takes RTP-wrapped transport streams', async () => {
+it('receives RTP-wrapped transport streams', async () => {
   const gate = new FakeIngestGate();
   const { port } = await listen(gate);
   const child = spawn(
@@ -156,7 +156,7 @@ it('takes RTP-wrapped transport streams', async () => {
   expect(stream.tracks).toHaveLength(2);
 });
 
-it('takes a TCP connection and ends the stream with it', async () => {
+it('receives over a TCP connection and ends the stream with it', async () => {
   const gate = new FakeIngestGate();
   const { port } = await listen(gate, { protocol: 'tcp' });
   const sender = send(`tcp://127.0.0.1:${port}`);
@@ -206,7 +206,7 @@ it('tells of a TCP connection to a port that has one', async () => {
   expect(logger.lines).toMatchObject([{ message: 'MPEG-TS connections refused: their port has one', fields: { port, peer } }]);
 });
 
-it('ignores a second sender while the first one sends', async () => {
+it('ignores a second sender while the first sends', async () => {
   const gate = new FakeIngestGate();
   const { port, provider } = await listen(gate);
   send(`udp://127.0.0.1:${port}?pkt_size=1316`);
@@ -359,7 +359,7 @@ it('warns once about a port that no stream is mapped to', async () => {
   expect(logger.lines.filter(({ level }) => level === 'warn')).toHaveLength(1);
 });
 
-it('rejects when a port is taken', async () => {
+it('rejects an occupied port', async () => {
   const gate = new FakeIngestGate();
   const { port } = await listen(gate);
   await expect(listen(gate, { ports: [port] })).rejects.toThrow(/EADDRINUSE/);

@@ -21,7 +21,7 @@ function twoPrograms(): Uint8Array {
 test.each([
   [undefined, 320],
   [7, 160],
-])('a port of a stream map takes program %j', async (program, width) => {
+])('a port of a stream map selects program %j', async (program, width) => {
   const gate = new FakeIngestGate();
   const port = { protocol: 'udp', ranges: [{ first: 0, last: 65_535 }] };
   const streams = [{ name: 'tv_${Port}', port, ...(program !== undefined && { program }) }];

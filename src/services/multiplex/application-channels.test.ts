@@ -62,7 +62,7 @@ describe('the files of multiplex channels', () => {
     expect(readFileSync(path, 'utf8')).toBe(formatMuxFile(ladder('b', 'two')));
   });
 
-  it('are gone through once when they change, however many wait for their sources', async () => {
+  it('are read once when they change, for any number of waiting channels', async () => {
     const { app, of, channels } = await setUp();
     for (let index = 0; index < 20; index += 1) await of(app).save(ladder(`ch${index}`, 'one', 'two', 'three'));
     const listed = vi.spyOn(ApplicationChannels.prototype, 'channels', 'get');
@@ -73,7 +73,7 @@ describe('the files of multiplex channels', () => {
     listed.mockRestore();
   });
 
-  it('stay inside the folders that are allowed', async () => {
+  it('stay inside the allowed folders', async () => {
     const outside = mkdtempSync(join(tmpdir(), 'millrace-outside-'));
     const { app, of } = await setUp({ allowed: new AllowedFolders([outside], 'the test') });
     await expect(of(app).save(ladder('ch', 'one'))).rejects.toThrow('is outside of the folders that the test allows');

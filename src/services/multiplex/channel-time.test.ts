@@ -42,7 +42,7 @@ describe('the time of a channel', () => {
     expect(offsets()).toEqual([0, SECOND]);
   });
 
-  it('makes no hole of what all sources have paused for', () => {
+  it('makes no gap for a pause of all sources', () => {
     const { streams, offsets } = setUp(1000, 1000);
     offsets();
     for (const stream of streams) stream.startedAt = 6000;

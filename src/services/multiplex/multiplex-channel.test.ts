@@ -35,7 +35,7 @@ describe('multiplex channels', () => {
     expect(stream('app/high').closed).toBe(false);
   });
 
-  it('wait while another node makes them, and stop when another one does', async () => {
+  it('wait while another node makes them, and stop when another node takes over', async () => {
     const work = new FakeWork('others');
     const { app, of, channel, encoder } = await setUp({ work });
     const high = encoder('high');
@@ -117,7 +117,7 @@ describe('multiplex channels', () => {
     expect(stream('app/ch').packets.every((packet) => packet.track.type === 'audio')).toBe(true);
   });
 
-  it('give all tracks of one name the new one, in order', async () => {
+  it('give all tracks with one name the new name, in order', async () => {
     const { app, of, encoder, stream } = await setUp();
     const one = encoder('one', [videoTrack(), audioTrack({ id: 1, language: 'de' }), audioTrack({ id: 2, language: 'en' })]);
     await one.frame();

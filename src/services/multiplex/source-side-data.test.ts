@@ -45,7 +45,7 @@ async function onAir(options: Parameters<typeof setUp>[0] = {}) {
   return { ...core, one, two, served, events, cues };
 }
 
-it('brings the events of the first source in the time of the channel, once, and the end of no playlist', async () => {
+it('passes on events of the first source once, at the time of the channel, except for the end of its playlists', async () => {
   const { app, one, two, events, served } = await onAir();
   const tag = Buffer.from('ID3 one');
   inject(app, 'one', EventFormat.ID3, tag);
@@ -114,7 +114,7 @@ it('starts a new stream without the break of the previous stream', async () => {
   expect(cues()).toEqual([]);
 });
 
-it('brings cues to the rendition of their language', async () => {
+it('passes cues to the rendition of their language', async () => {
   const { app, one, two, events, served } = await onAir({ more: SUBTITLES });
   app.stream('two')?.subtitles.send([{ label: 'English', cues: [{ text: 'two', startOffset: 0, duration: 900, settings: '' }] }]);
   app.stream('one')?.subtitles.send([{ label: 'English', cues: [{ text: 'one', startOffset: 200, duration: 900, settings: 'line:0' }] }]);
@@ -125,7 +125,7 @@ it('brings cues to the rendition of their language', async () => {
   expect(events().map(seconds)).toEqual([expect.closeTo((frames.at(-2) ?? 0) + 0.3, 2)]);
 });
 
-it.each(['video', 'audio'])('brings the ID3 tags that a source has a track for, to the %s', async (target) => {
+it.each(['video', 'audio'])('passes on the ID3 tags of mapped tracks, to the %s', async (target) => {
   const { app, of, encoder, stream } = await setUp();
   const one = encoder('one', [videoTrack(), audioTrack(), { type: 'data', id: 2, timebase: MILLISECONDS, bitrateConf: 0 }]);
   await one.frame({ audio: true });

@@ -234,7 +234,7 @@ describe('requests', () => {
     expect(await edge.answer(1)).toMatchObject({ id: 9, command, code: 404, message });
   });
 
-  test('the answer repeats a command as it came', async () => {
+  test('the answer repeats an unknown command', async () => {
     await listen();
     const edge = new RawEdge();
     edge.ask('Dance', url(), 9);
@@ -319,7 +319,7 @@ describe('requests', () => {
   });
 });
 
-test('packets of types that are not known are passed over, whole and in pieces', async () => {
+test('packets of unknown types are skipped, whole and in pieces', async () => {
   await listen();
   serve();
   const edge = new RawEdge();

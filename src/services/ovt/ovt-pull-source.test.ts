@@ -176,7 +176,7 @@ describe('OvtPullSource', () => {
     expect(sink.bytes).toBeGreaterThan(3 * ANNEXB.openGop.length);
   });
 
-  test('ADTS loses its headers, several frames in one packet become several', async () => {
+  test('ADTS headers are removed, and several frames in one packet become several packets', async () => {
     const origin = await serve();
     const { sink } = await open(origin);
     origin.sendMedia({ trackId: 1, pts: 5000, format: 10, data: Buffer.concat([adts(3), adts(4)]) });
@@ -334,7 +334,7 @@ describe('recorded packets of a real OvenMediaEngine', () => {
     expect(logger.lines.filter(({ level }) => level === 'warn' || level === 'error')).toEqual([]);
   });
 
-  test('becomes frames whose keyframes are looked up, and every frame of AAC', async () => {
+  test('becomes frames with detected keyframes, and every frame of AAC', async () => {
     const { sink } = await open(await serve(replay(recordedOvt('origin-h265'))));
     await sink.until(({ bytes }) => bytes > 37_000);
     const pictures = sink.packets.filter(({ trackId }) => trackId === 1);

@@ -230,7 +230,7 @@ describe('RTMP', () => {
     ]);
   });
 
-  test('names the codec that a receiver does not take', async () => {
+  test('names the codec that a receiver does not support', async () => {
     const { url } = await scripted(accept);
     const failure = await new Attempt({ url }, [HEVC, AUDIO]).failed.promise;
     expect(failure).toMatchObject({ code: 'unsuitable', message: expect.stringMatching(/takes no H265 \(Enhanced RTMP hvc1\)/) });

@@ -99,7 +99,7 @@ test('tasks start with their stream and wait again at its end, in either order o
   expect(new Set(states().map((text) => text.split(' ')[1]))).toEqual(new Set(['ready']));
 });
 
-test('a pushed stream needs low latency from the moment on that a task takes it', async () => {
+test('a stream needs low latency as soon as a task pushes it', async () => {
   const stream = new FakeStream();
   const attached = publisher.attach(stream, SETTINGS);
   attached.onTracks([VIDEO]);
@@ -247,7 +247,7 @@ test('a running SRT push reports its counters in statistics and in the log', asy
   attached.close({ code: 'peer-left', detail: '' });
 });
 
-test('a push that fails on the end of its stream leaves the others theirs', async () => {
+test('a push that fails at the end of its stream does not affect the ends of others', async () => {
   for (const id of ['a', 'b']) await publisher.startPush(OWNER, wish(id));
   const attached = publisher.attach(new FakeStream(), SETTINGS);
   attached.onTracks([VIDEO]);

@@ -27,7 +27,7 @@ test.each([
   ['mpegts', 'tcp://h:1?listen', 'listen'],
   ['mpegts', 'tcp://h:1?listen=1', 'listen'],
   ['mpegts', 'rtp://h:1', 'scheme'],
-] as const)('%s takes %s? %s', (protocol, url, fault) => {
+] as const)('%s accepts %s? %s', (protocol, url, fault) => {
   expect(faultOfUrl(protocol, url)).toBe(fault);
 });
 
@@ -36,11 +36,11 @@ test.each([
   ['udp://[::1]', { scheme: 'udp', host: '::1', port: 4000 }],
   ['TCP://h/x', { scheme: 'tcp', host: 'h', port: 4000 }],
   ['udp://h:5000', { scheme: 'udp', host: 'h', port: 5000 }],
-])('%s leads to %j', (url, expected) => {
+])('%s is parsed to %j', (url, expected) => {
   expect(parseHostUrl(url)).toMatchObject(expected);
 });
 
-test('names and URLs are taken as people write them', () => {
+test('names and URLs are accepted in any case and with spaces around them', () => {
   expect([' RTMP ', 'Srt', 'mpegts', 'rtp', ''].map(pushProtocolOf)).toEqual(['rtmp', 'srt', 'mpegts', null, null]);
   expect(trimUrl(' rtmp://h/app// ')).toBe('rtmp://h/app');
 });

@@ -299,7 +299,7 @@ describe('a push task', () => {
     expect(receiver.closed).toBe(true);
   });
 
-  test('a failure while the rest is sent leads to no second connection', () => {
+  test('a failure while the last packets are sent does not reconnect', () => {
     const { push, receiver } = running();
     push.push(frame(0, true));
     receiver.broken = true;
@@ -325,7 +325,7 @@ describe('a push task', () => {
     expect(push.state).toBe('connecting');
   });
 
-  test('a source that fails when it is asked for a keyframe costs the connection and not the server', () => {
+  test('a source that throws on a keyframe request ends only the connection', () => {
     const { push, receiver } = running();
     const asked = vi.spyOn(stream, 'requestKeyframe').mockImplementation(() => {
       throw new TypeError('a bug');

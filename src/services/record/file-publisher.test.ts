@@ -82,7 +82,7 @@ describe('a recording', () => {
     expect(begins.map((ms) => ms - first / 90)).toEqual([0, 2000, 4000]);
   });
 
-  it('that is split has the end of the old file on disk while audio for it is still awaited', async () => {
+  it('that is split writes the end of the old file to disk while audio for it is still awaited', async () => {
     await bench.record('s', { interval: 2000 });
     const { attached } = bench.stream(sample.tracks);
     const cut = sample.packets.findIndex(({ track, keyframe, pts }) => track.type === 'video' && keyframe && pts >= 2 * 90_000);
@@ -238,7 +238,7 @@ describe('paths', () => {
     ['..', { filePath: '/${Id}/x.mp4' }, 'contains ".."'],
     ['..', { infoPath: '/${Id}/x.xml' }, 'contains ".."'],
     ['x.webm', { filePath: '/${Id}' }, 'WebM'],
-  ])('are looked at again when %j has replaced the macro in %j', async (id, paths, reason) => {
+  ])('are checked again after %j has replaced the macro in %j', async (id, paths, reason) => {
     bench.settings = {};
     await bench.record(id, paths);
     const { attached } = bench.stream(sample.tracks);
@@ -329,7 +329,7 @@ describe('tasks', () => {
   });
 });
 
-it('shows what of a recording waits for the disk, as long as anything may', async () => {
+it('shows the pending writes of a recording in a queue, until they finish', async () => {
   await bench.record('r');
   const { attached } = bench.stream(sample.tracks);
   expect(bench.queues.statuses()).toEqual([]);

@@ -41,7 +41,7 @@ test('an error of the disk is rejected with its code from the thread', async () 
   await expect(finalise(folder, 0)).rejects.toMatchObject({ code: 'EISDIR', errno: expect.any(Number) });
 });
 
-test('one thread serves all, and another one when it has ended', async () => {
+test('one thread serves all files, and a new thread starts after its end', async () => {
   const entry = new URL('./mp4-finaliser-worker.ts', import.meta.url);
   const made: Worker[] = [];
   const thread = new FinaliserThread(() => {

@@ -92,7 +92,7 @@ describe('a recording in MP4', () => {
     expect(audio?.frames).toBeGreaterThan(180);
   });
 
-  it.each([0, 0.3])('holds back 0.4 s of a track at most, also when audio is %s s ahead', (ahead) => {
+  it.each([0, 0.3])('holds at most 0.4 s of a track, even when audio is %s s ahead', (ahead) => {
     const held = new Map<number, Packet[]>();
     let most = 0;
     let writes = 0;
@@ -151,7 +151,7 @@ describe('a recording in MP4', () => {
     expect(audio?.first).toBeLessThan(0.03);
   });
 
-  it('that was cut off anywhere is finished with all whole fragments', async () => {
+  it('cut off at any byte is finished with all complete fragments', async () => {
     const { path, ends } = record('whole.mp4');
     const size = statSync(path).size;
     const head = ends[0] ?? 0;
@@ -206,7 +206,7 @@ describe('a recording in MP4', () => {
     }
   });
 
-  it('with random bytes in its place is refused or cut, never hung on', async () => {
+  it('with random bytes is refused or cut, and never hangs', async () => {
     const { path } = record('noise.mp4');
     const good = readFileSync(path);
     await fc.assert(

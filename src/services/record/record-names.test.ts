@@ -7,7 +7,7 @@ const sample = encodeSample();
 const bench = new RecordingBench();
 
 describe('names of recordings', () => {
-  it('two tasks of one name for their files get two, while they record and after', async () => {
+  it('two tasks with the same file name get two files, while they record and afterwards', async () => {
     const same = { filePath: '/same.mp4' };
     await bench.record('r/1', same);
     await bench.record('r_1', same);

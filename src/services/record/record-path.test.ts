@@ -27,7 +27,7 @@ test.each([
   expect(expandPath(template, values)).toBe(path);
 });
 
-test('an end that is not known yet leaves its macro', () => {
+test('an unknown end keeps its macro', () => {
   const path = expandPath('/${Stream}/${EndTime:YYYY}_${EndTime}.ts', { ...values, endTime: null });
   expect(path).toBe('/out/${EndTime:YYYY}_${EndTime}.ts');
 });
@@ -55,7 +55,7 @@ test.each([
   ['a.ts', '/root/a.ts'],
   ['//a//b.ts', '/root/a/b.ts'],
   ['./a..b/...ts', '/root/a..b/...ts'],
-])('%s lies below the root', (path, full) => {
+])('%s is below the root', (path, full) => {
   expect(belowRoot('/root', path)).toBe(full);
 });
 
@@ -77,7 +77,7 @@ test('the extension decides about the container', () => {
   expect(['a.mp4', 'a.MP4', 'a.ts', 'a.bogus', 'mp4', 'a.mp4/b'].map(containerOf)).toEqual(['mp4', 'mp4', 'ts', 'ts', 'ts', 'ts']);
 });
 
-test('names are random and of one length', () => {
+test('names are random with equal length', () => {
   expect(randomName(16)).toMatch(/^\w{16}$/);
   expect(randomName(16)).not.toBe(randomName(16));
 });

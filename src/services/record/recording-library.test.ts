@@ -74,7 +74,7 @@ test('a recording older than MaxAge is removed, logged and counted; a foreign fi
   expect(logger.lines.map(({ message }) => message)).toContain('recording removed: it is older than MaxAge');
 });
 
-test('the oldest go until the rest is small enough', async () => {
+test('the oldest files are removed until the others fit into MaxBytes', async () => {
   for (const [name, hours] of [
     ['c', 1],
     ['a', 3],

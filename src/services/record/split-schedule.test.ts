@@ -84,7 +84,7 @@ describe('a daily schedule', () => {
 });
 
 describe('a split by schedule', () => {
-  it('goes over the hour: at the first keyframe from then on, once', () => {
+  it('splits once at the first keyframe after the scheduled time', () => {
     const clock = new ManualClock(at('09:59:57'));
     const rule = atTimes(schedule('0 0 *'));
     rule.begin(0, clock.now());
@@ -101,7 +101,7 @@ describe('a split by schedule', () => {
   });
 });
 
-test('a split by interval takes the first keyframe after it, by media time', () => {
+test('a split by interval is at the first keyframe after it, by media time', () => {
   const rule = everyInterval(2000);
   rule.begin(500, 0);
   expect([1500, 2499, 2500, 3000].map((ms) => rule.splitsAt(ms, 0))).toEqual([false, true, true, true]);

@@ -54,7 +54,7 @@ test.each([
   await expect(laidOut('ts', bytes)).rejects.toThrow(ProtocolError);
 });
 
-test('pieces of four seconds are not joined where the clock of the encoder rounds', async () => {
+test('pieces of four seconds are not merged because of rounded timestamps', async () => {
   const track = videoTrack();
   const frames = Array.from({ length: 24 }, (_, second): Packet => {
     // Every fourth second a keyframe is a millisecond late.

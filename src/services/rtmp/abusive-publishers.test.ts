@@ -168,7 +168,7 @@ const ABUSES: { name: string; bytes: () => Buffer; timeouts?: Partial<RtmpTimeou
   { name: 'sends a command without a name', bytes: () => afterHandshake(command(1, 2)), code: 'peer-error', detail: /RTMP_COMMAND/ },
 ];
 
-describe('one abusive peer', () => {
+describe('an abusive peer', () => {
   test.each(ABUSES)('that $name is disconnected, and the log has the reason', async ({ bytes, timeouts = {}, code, detail }) => {
     const { port, logger, provider } = await start({ timeouts });
     const { socket, closed } = rawSocket(port);
@@ -194,7 +194,7 @@ describe('one abusive peer', () => {
     expect((await logger.line('RTMP connection closed')).fields).toMatchObject({ detail: 'handshake not finished after 400 ms' });
   });
 
-  test('that takes its time in the TLS handshake has the rest of it for that of RTMP', async () => {
+  test('that is slow in the TLS handshake has only the remaining time for the RTMP handshake', async () => {
     const clock = new ManualClock();
     const certificate = { hostNames: ['*'], ...selfSigned('localhost') };
     const { port, logger, provider } = await start({ clock, tls: [certificate], timeouts: { handshake: 10_000 } });
@@ -254,7 +254,7 @@ describe('one abusive peer', () => {
     expect(fields).toMatchObject({ detail: 'no usable track within 1500 ms', firstFault: 'AVCC: made up' });
   });
 
-  test('that makes the server fail when its stream is to start costs its own connection only', async () => {
+  test('that causes a fault at the start of its stream loses only its own connection', async () => {
     const { port, logger, gate } = await start({ timeouts: { trackWait: 50 } });
     gate.fault = new Error('boom');
     const publisher = await RtmpPublisher.publish(port);
@@ -264,7 +264,7 @@ describe('one abusive peer', () => {
     expect(logger.matching('RTMP connection failed inside the server')).toHaveLength(1);
   });
 
-  test('that falls silent while publishing is closed when so configured', async () => {
+  test('that falls silent while publishing is disconnected when PacketSilenceTimeoutMs is set', async () => {
     const { port, gate } = await start({ timeouts: { packetSilence: 1500 } });
     const publisher = await RtmpPublisher.publish(port);
     publisher.metadata({ audiocodecid: 10 });

@@ -35,7 +35,7 @@ describe('events of a message', () => {
     hLSID3v2: { eventType, frameType, info: 'was ${TriggerValue}', data: '<${TriggerValue}>' },
   });
 
-  it('are tags with the value in them, one for each rule that fires', () => {
+  it('are tags with the value inside, one for each matching rule', () => {
     const rules = [
       rule('TXXX'),
       rule('priv', 'audio'),

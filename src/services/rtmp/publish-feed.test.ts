@@ -60,7 +60,7 @@ describe('PublishFeed', () => {
     expect(stream.packets).toHaveLength(1);
   });
 
-  test('an announced codec this server does not take is not waited for', () => {
+  test('an announced codec without support is not awaited', () => {
     const { stream, describe: announce, video } = feeding();
     announce({ videocodecid: 7, audiocodecid: 11 });
     video(0, AVC_CONFIG);
@@ -127,7 +127,7 @@ describe('PublishFeed', () => {
     expect(stream.trackSets).toHaveLength(2);
   });
 
-  test('a change of codec waits for the sequence header of the new one', () => {
+  test('a change of codec waits for the new sequence header', () => {
     const { feed, stream, describe: announce, video } = feeding();
     announce({ videocodecid: 7 });
     video(0, AVC_CONFIG);

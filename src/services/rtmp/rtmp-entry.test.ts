@@ -177,7 +177,7 @@ describe('behind a proxy', () => {
     await publish(port, { prelude: header('192.0.2.8'), key: 'second' });
   });
 
-  test('the header may come in pieces, of version 2, and before the handshake of TLS', async () => {
+  test('the header may arrive in pieces, in version 2, and before the TLS handshake', async () => {
     const certificate = selfSigned('media.example');
     const { port, logger } = await start({ proxies, proxyProtocol: true }, { tls: [{ hostNames: ['*'], ...certificate }] });
     const { socket } = silent(port);

@@ -75,7 +75,7 @@ describe('media', () => {
     expect(stream.packets.map((packet) => packet.dts)).toEqual([0, 40, 80, 120, 160, 200, 240, 280, 320, 360]);
   });
 
-  test('a changed sequence header sets the tracks again, a repeated one does not', async () => {
+  test('a changed sequence header announces the tracks again, a repeated one does not', async () => {
     const { publisher, stream } = await publishing();
     publisher.metadata({ videocodecid: 7 });
     publisher.video(0, AVC_CONFIG);
@@ -90,7 +90,7 @@ describe('media', () => {
     );
   });
 
-  test('timestamps run on past the 32-bit wrap, on one clock for all tracks', async () => {
+  test('timestamps continue past the 32-bit wrap, on one clock for all tracks', async () => {
     const { publisher, stream } = await publishing();
     publisher.metadata(BOTH);
     publisher.video(0xffff_ffe0, AVC_CONFIG);

@@ -254,7 +254,7 @@ describe('the end', () => {
     expect((await logger.line('RTMP connection closed')).fields).toMatchObject({ code: 'replaced' });
   });
 
-  test('a congested stream leaves what its peer sends in the network until it is relieved', async () => {
+  test('a congested stream does not read from its peer until it is relieved', async () => {
     const { publisher, stream, port } = await publishing();
     publisher.metadata({ audiocodecid: 10 });
     publisher.audio(0, AAC_CONFIG);
@@ -312,7 +312,7 @@ describe('the end', () => {
     expect(provider.port).toBe(0);
   });
 
-  test('stopping the provider cuts a peer that does not leave after it was refused', async () => {
+  test('stopping the provider cuts a refused peer that does not leave', async () => {
     const { port, provider } = await start({ timeouts: { linger: 600_000 } });
     const publisher = await RtmpPublisher.open(port);
     publisher.socket.allowHalfOpen = true;

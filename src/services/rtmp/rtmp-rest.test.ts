@@ -60,7 +60,7 @@ describe('a stream without viewers', () => {
     for (let frame = 0; frame < 5; frame += 1) await frames(1);
   });
 
-  test('is read at once when a viewer comes, and when the provider is roused', async () => {
+  test('is read at once when a viewer starts, and when the provider is woken', async () => {
     const { sweep } = holdSweeps();
     const { provider, publisher, stream, frames } = await unwatched();
     sweep();

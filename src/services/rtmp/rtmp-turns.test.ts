@@ -89,24 +89,21 @@ test('a connection that closes while it waits leaves the queue, and a late turn 
   await closed;
 });
 
-test.each(['enter', 'refused'] as const)(
-  'a stream whose publisher has left ends when it is its turn, also without one (%s)',
-  async (act) => {
-    const turns = new HeldTurns();
-    const gone: { turns: Turns } = { turns: NO_TURNS };
-    const { gate, provider, port } = await start({ take: (newcomer) => gone.turns.take(newcomer), leave: () => undefined });
-    const publisher = await RtmpPublisher.publish(port, { key: 'live' });
-    const stream = await gate.stream();
-    gone.turns = turns;
-    await publisher.close();
-    await waiting(turns, 1);
-    await until('the socket to go', () => provider.connections === 0, { deadlineMs: 5000 });
-    expect(turns.waiting).toHaveLength(1);
-    expect(stream.closed).toBe(false);
-    turns.waiting[0]?.[act]('there is no room');
-    expect(stream.closeReason).toMatchObject({ code: 'peer-left' });
-  },
-);
+test.each(['enter', 'refused'] as const)('a stream whose publisher has left ends at its turn, also after a refusal (%s)', async (act) => {
+  const turns = new HeldTurns();
+  const gone: { turns: Turns } = { turns: NO_TURNS };
+  const { gate, provider, port } = await start({ take: (newcomer) => gone.turns.take(newcomer), leave: () => undefined });
+  const publisher = await RtmpPublisher.publish(port, { key: 'live' });
+  const stream = await gate.stream();
+  gone.turns = turns;
+  await publisher.close();
+  await waiting(turns, 1);
+  await until('the socket to go', () => provider.connections === 0, { deadlineMs: 5000 });
+  expect(turns.waiting).toHaveLength(1);
+  expect(stream.closed).toBe(false);
+  turns.waiting[0]?.[act]('there is no room');
+  expect(stream.closeReason).toMatchObject({ code: 'peer-left' });
+});
 
 test.each([
   ['finds no room to begin in', 'no-room', 'Too many streams are beginning at once: try again.'],

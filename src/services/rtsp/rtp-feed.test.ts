@@ -144,7 +144,7 @@ it('passes on packets that wait behind an unreadable datagram', () => {
   expect(camera.feed.counters).toMatchObject({ malformed: 1, firstFault: expect.stringContaining('RTP_NAL') });
 });
 
-it('does not try to start with every packet where a full buffer has not started it', () => {
+it('does not retry the start with every packet after a full buffer failed to start it', () => {
   const camera = new Camera({ ignoreSenderReports: true }, DESCRIPTION.replace(/a=fmtp:96.*\r\n/, ''));
   camera.sink.setTracks = () => {
     throw new ProtocolError('AVCC', 'made up');
@@ -173,7 +173,7 @@ describe('a camera whose clocks of audio and video run apart', () => {
     [80, 10],
     [-80, 10],
     [600, 50],
-  ])('lets the frame follow by sender reports, a little with each (%i ms)', (ms, most) => {
+  ])('moves video to the time of sender reports in small steps (%i ms)', (ms, most) => {
     const camera = drifted(ms, false);
     expect(Math.abs(skew(camera))).toBeLessThan(Math.max(40.1, Math.abs(ms) / 6));
     expect(Math.sign(skew(camera))).toBe(Math.sign(ms));
@@ -267,7 +267,7 @@ describe('a camera whose sources restart in mid-session', () => {
     expect(camera.steps('video')).toEqual(Array(14).fill(FRAME_MS));
   });
 
-  it('puts both in step with each other when the wall clock of the camera has changed as well', () => {
+  it('synchronises both tracks when the wall clock of the camera has changed as well', () => {
     const camera = synchronised();
     const [video, audio] = [OTHER_VIDEO, OTHER_AUDIO].map((source) => ({ ...source, wall: 1000 }));
     camera.send(audio!, 200);

@@ -32,7 +32,7 @@ async function open(url: string, options: { clock?: ManualClock; limitMs?: numbe
 }
 
 describe('RtspPullSource', () => {
-  it('plays over the connection: announces the track and hands on frames', async () => {
+  it('plays over the connection: announces the track and passes on frames', async () => {
     const server = await serve();
     const sink = await open(server.url('/cam'));
     expect(server.methods).toEqual(['DESCRIBE', 'SETUP', 'PLAY']);
@@ -72,7 +72,7 @@ describe('RtspPullSource', () => {
     expect(target.log).not.toMatch(/authorization/i);
   });
 
-  it('takes datagrams when the server refuses the connection for media', async () => {
+  it('uses UDP when the server refuses media over the connection', async () => {
     const server = await serve({ datagramsOnly: true });
     const sink = await open(server.url('/cam'));
     server.sendFrame(0);
@@ -181,7 +181,7 @@ describe('RtspPullSource', () => {
     await expect(open(server.url('/cam'), { limitMs: 1500 })).rejects.toThrow(/not answered in time/);
   });
 
-  it('refuses a server that speaks another protocol, and one without a usable track', async () => {
+  it('refuses a server of another protocol, and a server without a usable track', async () => {
     const http = await serve({ garbage: 'HTTP/1.1 400 Bad Request\r\n\r\n' });
     await expect(open(http.url('/cam'))).rejects.toThrow(/no RTSP message/);
     const mute = await serve({ description: 'v=0\r\nm=video 0 RTP/AVP 26\r\n' });
@@ -190,7 +190,7 @@ describe('RtspPullSource', () => {
     await expect(open(timeless.url('/cam'))).rejects.toThrow(/no track of a supported codec: audio pcmu/);
   });
 
-  it('waits for sender reports of all tracks, then puts audio and video on one time', async () => {
+  it('waits for sender reports of all tracks, then places audio and video on one timeline', async () => {
     const server = await serve({ withAudio: true });
     const sink = await open(server.url('/cam'), { ignore: false });
     server.sendFrame(90_000);
@@ -252,7 +252,7 @@ describe('RtspPullSource', () => {
     await sink.until(({ packets }) => packets.length === 1);
   });
 
-  it('takes datagrams from a server that answers with them to a wish for data over the connection', async () => {
+  it('uses UDP when the server answers with UDP to a request for interleaved media', async () => {
     const server = await serve({ setUpHeaders: [['Session: 42', 'Transport: RTP/AVP;unicast;destination=127.0.0.1']] });
     const sink = await open(server.url('/cam'));
     expect(server.methods).toEqual(['DESCRIBE', 'SETUP', 'SETUP', 'PLAY']);
@@ -261,7 +261,7 @@ describe('RtspPullSource', () => {
     await sink.until(({ packets }) => packets.length === 1);
   });
 
-  it('takes the channels that the server chooses', async () => {
+  it('uses the channels that the server chooses', async () => {
     const server = await serve({ setUpHeaders: [['Session: 42', 'Transport: RTP/AVP/TCP;unicast;interleaved=0']] });
     const sink = await open(server.url('/cam'));
     server.sendFrame(0);
@@ -280,7 +280,7 @@ describe('RtspPullSource', () => {
     await expect(open(server.url('/cam'))).rejects.toThrow(message);
   });
 
-  it('refuses a server that gives two tracks one channel', async () => {
+  it('refuses a server that assigns one channel to two tracks', async () => {
     const headers = ['Session: 42', 'Transport: RTP/AVP/TCP;unicast;interleaved=0-1'];
     const server = await serve({ withAudio: true, setUpHeaders: [headers, headers] });
     await expect(open(server.url('/cam'))).rejects.toThrow('channel twice');

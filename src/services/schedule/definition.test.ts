@@ -49,7 +49,7 @@ const PARSED: ScheduleDefinition = {
 };
 
 describe('files', () => {
-  test('are read: the name of the file wins, programs come in order, too short durations are made a second', () => {
+  test('are read: the name of the file is used, programs are sorted, and too short durations become a second', () => {
     expect(parseScheduleFile(FULL, 'tv', 'tv.sch')).toEqual(PARSED);
   });
 
@@ -262,7 +262,7 @@ describe('the API', () => {
     expect(parseScheduleFile(file(programs.slice(1)), 'tv', 'tv.sch').programs.length).toBe(50);
   });
 
-  test('programs that are over are left out', () => {
+  test('past programs are left out', () => {
     const programs = [3, 1, 2].map((day) => ({ name: `${day}`, scheduled: `2026-01-0${day}T00:00:00Z` }));
     const definition = definitionFromJson({ ...STREAM, programs });
     const names = (now: number) => withoutPast(definition, now).programs.map(({ name }) => name);

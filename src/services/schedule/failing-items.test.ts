@@ -45,7 +45,7 @@ describe('failing items', () => {
     }
   });
 
-  test('a live stream that is away is replaced, and is back within a second of its return', async () => {
+  test('an absent live stream is replaced, and plays within a second of its return', async () => {
     const station = new FakeStation(FILES);
     await station.start(schedule([{ items: ['@cam'] }], ['c']));
     await station.until(10);

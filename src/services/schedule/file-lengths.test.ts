@@ -32,7 +32,7 @@ afterEach(() => rmSync(folder, { recursive: true }));
 
 const film = { url: 'file://film.mp4' };
 
-test('a file is measured once, and again when it is another one', async () => {
+test('a file is measured once, and again when it is replaced', async () => {
   writeFileSync(join(folder, 'film.mp4'), 'film');
   expect(lengths.of(film)).toBeNull();
   expect(await Promise.all([lengths.look(film), lengths.look(film)])).toEqual([1234.5, 1234.5]);

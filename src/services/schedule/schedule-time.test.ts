@@ -37,7 +37,7 @@ test.each([
   ['half an hour', '2026-10-04T02:10:00[Australia/Lord_Howe]', '2026-10-03T15:40:00.000Z'],
   ['a zone without changes', '2026-07-15T12:00:00[Asia/Kolkata]', '2026-07-15T06:30:00.000Z'],
   ['UTC', '2026-07-15T12:00:00[UTC]', '2026-07-15T12:00:00.000Z'],
-])('the clocks of a place: %s', (_what, text, expected) => expect(iso(text)).toBe(expected));
+])('local times of a time zone: %s', (_what, text, expected) => expect(iso(text)).toBe(expected));
 
 test('times are parsed in every time zone', () => {
   const zones = Intl.supportedValuesOf('timeZone');

@@ -110,7 +110,7 @@ describe('the running item', () => {
   });
 });
 
-describe('a file whose length turns out otherwise', () => {
+describe('a file of unexpected length', () => {
   test('is followed at once when it ends early, and by its length from then on', async () => {
     const station = new FakeStation(FILES);
     await station.start(schedule([{ items: ['a', 'b'] }]));
@@ -131,7 +131,7 @@ describe('a file whose length turns out otherwise', () => {
     expect(station.aired).toEqual(['a 0-7', 'b 7-27', 'a 27-37', 'b 37-']);
   });
 
-  test('is looked at again before it plays again', async () => {
+  test('is measured again before it plays again', async () => {
     const station = new FakeStation(FILES);
     await station.start(schedule([{ items: ['a', 'b', 'c'] }]));
     await station.until(8);
@@ -352,7 +352,7 @@ describe('a wall clock that is set back', () => {
     expect(station.playout.onAir?.url).toBe('stream://default/app/cam');
   });
 
-  test('does not keep a stream whose name was taken from beginning', async () => {
+  test('does not prevent the start of a stream whose name was taken', async () => {
     const station = new FakeStation({ a: 10 });
     station.refused = 'the name is taken';
     await station.start(schedule([{ items: ['a'] }]), 36_000);

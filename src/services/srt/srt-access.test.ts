@@ -137,7 +137,7 @@ describe('encoders', () => {
     expect(stream.packets.length).toBeGreaterThan(40);
   });
 
-  test('that are refused later, or have left by then, have no stream', async () => {
+  test('that are refused later, or leave before their verdict, have no stream', async () => {
     const first = FakeGatekeeper.waiting();
     const refusing = await provide(first.access);
     const encoder = await call(refusing.port, STREAM_ID);
@@ -153,7 +153,7 @@ describe('encoders', () => {
     expect([refusing.gate.streams.length, leaving.gate.streams.length]).toEqual([0, 0]);
   });
 
-  test('publish where a control server sends them, at once or later', async () => {
+  test('publish the stream that a control server redirects them to, at once or later', async () => {
     const to = (): FakeLease => FakeLease.to('srt://other.example:9999/elsewhere/renamed?x=1');
     const waiting = FakeGatekeeper.waiting();
     for (const access of [new FakeGatekeeper(to), waiting.access]) {
@@ -236,7 +236,7 @@ describe('data of a caller before its verdict', () => {
     expect(inner.heard).toEqual(['open', '4 of 204800']);
   });
 
-  test('is of no use where the session cannot be opened: the connection ends, and so does the stay', async () => {
+  test('is dropped when the session cannot be opened: the connection and the lease end', async () => {
     const { answer, session, ends } = waiting(() => RejectionCode.CONFLICT);
     session.onData(Uint8Array.of(1));
     const stay = new FakeLease();

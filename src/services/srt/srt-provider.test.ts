@@ -169,7 +169,7 @@ describe('data of encoders', () => {
     });
   });
 
-  test('may come as late as the latency makes them', async () => {
+  test('may arrive as late as the latency allows', async () => {
     const { gate, port } = await listen({
       // Less than the latency, and enough for a machine that stands still meanwhile.
       timeouts: { unpublishedSilence: 900, firstTrack: 900 },

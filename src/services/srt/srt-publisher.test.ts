@@ -199,7 +199,7 @@ describe('viewers', () => {
     for (const name of ['packetsReportedLost', 'packetsRetransmitted']) expect(fields[name]).toEqual(expect.any(Number));
   });
 
-  test('the passphrase of a stream is asked for under all of its addresses', async () => {
+  test('the passphrase of a stream is required at all of its addresses', async () => {
     const { port } = await serve(TRACKS, { streamPassphrases: [{ streamPath: 'default/app/stream', passphrase: 'of-the-stream' }] });
     for (const host of ['default', 'media.example']) {
       await expect(play(port, `${host}/app/stream`)).rejects.toMatchObject({ code: RejectionCode.UNSECURE });
@@ -250,7 +250,7 @@ describe('viewers', () => {
   });
 });
 
-test('a viewer that does not keep up loses whole groups of frames, and that is counted', () => {
+test('a slow viewer loses whole groups of frames, which are counted', () => {
   const viewers: SrtViewer[] = [];
   const link = new SimulatedLink({
     faults: { loss: 0, delay: 20_000, jitter: 0 },

@@ -90,7 +90,7 @@ describe('thumbnails', () => {
     expect(delivery.context.timers).toBe(0);
   });
 
-  it('are refused at once to those beyond a thousand that wait', () => {
+  it('are refused at once beyond a thousand waiting requests', () => {
     const { delivery } = setUp();
     for (let count = 0; count < 1000; count += 1) delivery.request('thumb.jpg');
     expect(delivery.get('thumb.jpg')).toMatchObject({ status: 503 });

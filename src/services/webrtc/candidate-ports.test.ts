@@ -28,7 +28,7 @@ test('a foreign address is announced to peers, and its port is opened on all int
   expect(readCandidatePorts(['127.0.0.1:5000'], ['*'])).toEqual([{ host: '127.0.0.1', port: 5000, addresses: ['127.0.0.1'] }]);
 });
 
-test('a star means all addresses of the machine, and entries for one port are joined', () => {
+test('"*" means all addresses of the machine, and entries for one port are merged', () => {
   const [group, ...others] = readCandidatePorts(['*:10000/udp', '203.0.113.9:10000/udp'], ['*']);
   expect(others).toEqual([]);
   expect(group).toMatchObject({ host: '0.0.0.0', port: 10_000 });
@@ -49,7 +49,7 @@ test.each([
   ],
   [['::1'], ['::1']],
   [['server.example'], ['0.0.0.0']],
-])('a star on %j opens the port on %j', (bindAddresses, hosts) => {
+])('"*" on %j opens the port on %j', (bindAddresses, hosts) => {
   expect(readCandidatePorts(['*:10000/udp'], bindAddresses).map(({ host }) => host)).toEqual(hosts);
 });
 

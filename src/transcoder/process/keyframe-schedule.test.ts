@@ -8,7 +8,7 @@ test('the first frame at a forced instant is a keyframe, once', () => {
   expect([0, 2900, 2950, 3100, 6000, 9000].map((pts) => forced.due(pts))).toEqual([false, false, true, false, true, false]);
 });
 
-test('instants that have passed count together', () => {
+test('several past times cause one keyframe', () => {
   const forced = new ForcedKeyframes();
   for (const pts of [1000, 2000, 9000]) forced.add(pts);
   expect([5000, 6000, 9000].map((pts) => forced.due(pts))).toEqual([true, false, true]);

@@ -12,7 +12,7 @@ function link(stream: string, session: string, rtt: number): LinkStatistics {
   };
 }
 
-test('every connection has its figures, named by who uses it', () => {
+test('every connection has metrics, labelled with its stream or viewer', () => {
   const source = srtMetrics([
     { direction: 'ingest', statistics: () => [link('live', '1', 20)] },
     { direction: 'playback', statistics: () => [link('live', '1', 35.5), link('a"b\\c\nd', '2', 1)] },

@@ -39,12 +39,12 @@ test('an SRT listener answers, and the probe sends no conclusion', async () => {
   expect(types).toEqual([HandshakeType.INDUCTION]);
 });
 
-test('a request that is lost is repeated', async () => {
+test('a lost request is repeated', async () => {
   const port = await peer((request, n) => (n < 2 ? [] : [inductionAnswer(request)]));
   expect(await probeSrt({ ...options, port })).toBeGreaterThan(400);
 });
 
-test('an answer in time counts, though the process was too busy to look', async () => {
+test('an answer in time counts even when the process was too busy to read it', async () => {
   const port = await peer((request) => {
     // After the answer, which is sent first.
     setImmediate(() => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500));

@@ -43,7 +43,7 @@ function connection(port: number): FakeSocket {
   return socket;
 }
 
-test('a connection without any request has the time for the first one', () => {
+test('a connection without a request is closed after the time for the first one', () => {
   const socket = connection(1);
   vi.advanceTimersByTime(100);
   expect(socket.destroyed).toBe(false);

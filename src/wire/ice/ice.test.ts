@@ -22,7 +22,7 @@ function request(options: { username?: string; password?: string; attributes?: [
   });
 }
 
-test('a check is answered with the address it came from, signed', () => {
+test('a check is answered with its source address, signed', () => {
   const checked = checkRequest(request(), from, find);
   expect(checked).toMatchObject({ session, nominated: false });
   const response = parseStun(checked?.response ?? Buffer.alloc(0));
@@ -70,7 +70,7 @@ test('at most 24 candidates of a peer are read from arbitrary text, in linear ti
   fc.assert(fc.property(fc.string(), (text) => readCandidates(text).length <= 24));
 });
 
-test('frames come out whole, however the stream is cut', () => {
+test('frames are restored from a stream cut at any bytes', () => {
   fc.assert(
     fc.property(
       fc.array(fc.uint8Array({ minLength: 1, maxLength: 300 }), { maxLength: 10 }),

@@ -106,7 +106,7 @@ describe('media packets', () => {
     expect(packetizer.packetize(packet(videoTrack(), slice)).readUInt16BE(2)).toBe(4);
   });
 
-  test('a track with new parameters is sent with those', () => {
+  test('a track with new parameters is sent with these', () => {
     const packetizer = new MediaPacketizer(5);
     const slice = hex('00000002 6588');
     packetizer.packetize(packet(videoTrack({ config: AVCC.baseline180 }), slice));

@@ -162,7 +162,7 @@ describe('messages', () => {
     [[], []],
     [[1, '5', null, -5], []],
     [[99, 5, 5], [5]],
-  ])('codecs %j are taken as %j', (codecs, taken) => {
+  ])('codecs %j are read as %j', (codecs, taken) => {
     expect(parseRequest(utf8({ id: 3, application: 'play', target: 'ovt://h/a/s', codecs })).codecs).toEqual(taken);
   });
 

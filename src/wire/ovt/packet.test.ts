@@ -34,7 +34,7 @@ describe('packets', () => {
     );
   });
 
-  test('a payload that is too long is split, and only its last packet has the marker', () => {
+  test('a long payload is split, and only its last packet has the marker', () => {
     const payload = Buffer.alloc(MAX_PAYLOAD + 5, 0xab);
     const bytes = packets(payload, OvtPayloadType.MEDIA, 0xffff);
     expect(bytes.length).toBe(payload.length + 2 * PACKET_HEADER_LENGTH);
@@ -104,7 +104,7 @@ describe('the reader', () => {
     );
   });
 
-  test('takes single bytes', () => {
+  test('reads single bytes', () => {
     const bytes = Buffer.concat([packets(Buffer.from('one')), packets(Buffer.from('two'), OvtPayloadType.REQUEST)]);
     expect(read([...bytes].map((byte) => Uint8Array.of(byte))).map(({ payload }) => payload.toString())).toEqual(['one', 'two']);
   });
@@ -116,7 +116,7 @@ describe('the reader', () => {
     expect(payload?.payload.equals(Buffer.concat([Buffer.alloc(5000, 0xaa), Buffer.of(0xbb)]))).toBe(true);
   });
 
-  test('a message may stand between the parts of a media packet', () => {
+  test('a message may be between the parts of a media packet', () => {
     const media = packets(Buffer.alloc(MAX_PAYLOAD + 1, 1));
     const message = packets(Buffer.from('{}'), OvtPayloadType.RESPONSE);
     const payloads = read([media.subarray(0, 32_768), message, media.subarray(32_768)]);
@@ -127,7 +127,7 @@ describe('the reader', () => {
     expect(read([hex('60 0a 0000 0000000000000000 00000000 0000')])).toEqual([{ type: 10, payload: Buffer.alloc(0) }]);
   });
 
-  test('refuses more than the limits, before it has come', () => {
+  test('refuses an oversized payload before it is complete', () => {
     const media = packets(Buffer.alloc(MAX_PAYLOAD + 1));
     expect(codeOf(() => read([media], { message: 1000, media: MAX_PAYLOAD }))).toBe('OVT_SIZE');
     expect(codeOf(() => read([media.subarray(0, PACKET_HEADER_LENGTH)], { message: 1000, media: 0 }))).toBe('OVT_SIZE');

@@ -42,7 +42,7 @@ describe('AMF0', () => {
     expect(serializeAmf0(values).toString('hex')).toBe(hex(wire).toString('hex'));
   });
 
-  test('writes a string above 64 KiB as a long one', () => {
+  test('writes a string above 64 KiB as a long string', () => {
     const text = 'x'.repeat(70_000);
     const wire = serializeAmf0([text]);
     expect(wire[0]).toBe(0x0c);

@@ -105,7 +105,7 @@ describe('messages of several chunks', () => {
     expect(brief(messages)).toEqual(['5 8 1 9 eeff', `4 9 1 1 ${payload.toString('hex')}`]);
   });
 
-  test('takes a new chunk size between the chunks of a message', () => {
+  test('applies a new chunk size between the chunks of a message', () => {
     const { reader, messages } = reading();
     reader.push(hex(`04 000001 00012c 09 01000000 ${part(0, 128)}`));
     reader.setChunkSize(100);
@@ -185,7 +185,7 @@ describe('limits', () => {
     expect(codeOf(() => reading().reader.setChunkSize(size))).toBe('RTMP_CHUNK_SIZE');
   });
 
-  test('takes a chunk size of 2 GiB as the longest message', () => {
+  test('limits a chunk size of 2 GiB to the longest message', () => {
     const { reader } = reading();
     reader.setChunkSize(0x7fff_ffff);
     expect(reader.chunkSize).toBe(0xff_ffff);

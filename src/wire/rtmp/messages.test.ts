@@ -47,7 +47,7 @@ describe('commands', () => {
     expect(parseCommand(commandMessage(command, 1))).toEqual(command);
   });
 
-  test('of the AMF3 type have a format selector in front, which some clients forget', () => {
+  test('of the AMF3 type have a format selector in front, which some clients omit', () => {
     const amf0 = serializeAmf0([command.name, command.transactionId, ...command.args]);
     for (const payload of [Buffer.concat([Buffer.from([0]), amf0]), amf0]) {
       expect(parseCommand({ ...AT, typeId: MessageType.COMMAND_AMF3, payload })).toEqual(command);

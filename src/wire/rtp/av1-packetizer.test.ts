@@ -66,7 +66,7 @@ function depacketize(payloads: readonly Buffer[]): Buffer[] {
 }
 
 describe('AV1', () => {
-  test('packets are of equal size, no matter where units end, and delimiters are left out', () => {
+  test('packets are of equal size, regardless of unit boundaries, and delimiters are left out', () => {
     const delimiter = unit(ObuType.TEMPORAL_DELIMITER, Buffer.alloc(0));
     const header = unit(ObuType.SEQUENCE_HEADER, Buffer.alloc(10, 1));
     const metadata = unit(ObuType.METADATA, Buffer.alloc(200, 2), true);
@@ -79,7 +79,7 @@ describe('AV1', () => {
     expect(depacketize(payloads)).toEqual([header.wire, metadata.wire, frame.wire]);
   });
 
-  test('a sequence header from outside comes first', () => {
+  test('an out-of-band sequence header is sent first', () => {
     const header = unit(ObuType.SEQUENCE_HEADER, Buffer.alloc(10, 1));
     const frame = unit(ObuType.FRAME, Buffer.alloc(20, 3));
     const payloads = split(new Av1Packetizer(1000).packetize(frame.stream, true, header.stream));
@@ -89,7 +89,7 @@ describe('AV1', () => {
     expect(later?.[0]).toBe(0);
   });
 
-  test('a real stream comes out as it went in', () => {
+  test('a real stream is restored', () => {
     const sent: Buffer[] = [];
     const cursor = new ObuCursor(AV1.stream444);
     while (cursor.next()) {

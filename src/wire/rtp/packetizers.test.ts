@@ -70,7 +70,7 @@ describe.each(['H264', 'H265'] as const)('%s', (codec) => {
     expect(depacketize(codec, payloads)).toEqual(units);
   });
 
-  test('parameter sets from outside come first, delimiters are left out', () => {
+  test('out-of-band parameter sets are sent first, delimiters are left out', () => {
     const delimiter = Buffer.from([...header(codec === 'H264' ? 9 : 35), 1, 2]);
     const unit = Buffer.from([...header(slice), 9]);
     const set = Buffer.from([...header(sets[0] ?? 0), 4]);
@@ -109,7 +109,7 @@ test('VP8 frames are split with a descriptor per packet', () => {
   expect(new Vp8Packetizer(1000).packetize(new Uint8Array()).sizes.length).toBe(0);
 });
 
-test('an Opus frame is a packet, unless it cannot be one', () => {
+test('an Opus frame is one packet, unless it exceeds the budget', () => {
   expect(split(new OpusPacketizer(100).packetize(Buffer.of(1, 2)))).toEqual([Buffer.of(1, 2)]);
   expect(new OpusPacketizer(100).packetize(Buffer.alloc(101)).sizes.length).toBe(0);
 });

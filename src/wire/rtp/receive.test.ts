@@ -82,7 +82,7 @@ describe('the receive buffer', () => {
     expect(buffer.highest).toBe(65_544);
   });
 
-  test('a packet that was overtaken by the first is late, not a new beginning', () => {
+  test('a packet overtaken by the first one is late, and no restart', () => {
     const { out, push, buffer } = receiver(true);
     push(0, 0);
     push(65_535, 1);
@@ -91,7 +91,7 @@ describe('the receive buffer', () => {
     expect(buffer.counters).toMatchObject({ late: 1, lost: 0 });
   });
 
-  test('a gap is asked for after a moment, again after a round trip, and filled', () => {
+  test('a gap is requested after a moment, again after a round trip, and filled', () => {
     const { out, push, check, buffer } = receiver(true);
     push(10, 0);
     push(13, 0);

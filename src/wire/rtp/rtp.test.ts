@@ -72,7 +72,7 @@ describe('RTCP', () => {
     survivesHostileBytes(parseRtcp, [compound]);
   });
 
-  it('writes receiver reports that are whole compound packets', () => {
+  it('writes receiver reports that are complete compound packets', () => {
     const report = {
       ssrc: 7,
       fractionLost: 3,
@@ -254,7 +254,7 @@ describe('every depacketizer', () => {
 });
 
 describe('RtpClock', () => {
-  it('relates two sources by their sender reports, over the wrap of one', () => {
+  it('relates two sources by their sender reports, across the wrap of one', () => {
     const video = new RtpClock(90_000);
     const audio = new RtpClock(48_000);
     const origin = 1000;
@@ -295,7 +295,7 @@ describe('DecodeOrder', () => {
     expect([0, 3000, 6000].map((pts) => order.next(pts))).toEqual([0, 3000, 6000]);
   });
 
-  it('never passes presentation nor goes back, for groups with B-frames', () => {
+  it('stays below presentation time and increases, for groups with B-frames', () => {
     const order = new DecodeOrder(2, 3000);
     const shown = [0, 3, 1, 2, 6, 4, 5, 9, 7, 8].map((index) => index * 3000);
     const decoded = shown.map((pts) => order.next(pts));

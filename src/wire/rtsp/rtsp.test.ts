@@ -179,7 +179,7 @@ a=control:trackID=2\r
     expect(media[0]!.parameters.get('sprop-parameter-sets')).toBe('Z0IAKQ==,aM48gA==');
   });
 
-  it.each(['1e-320', '0', '-1', '0.5', '1000001', 'NaN'])('takes %s for no clock rate', (rate) => {
+  it.each(['1e-320', '0', '-1', '0.5', '1000001', 'NaN'])('refuses %s as a clock rate', (rate) => {
     const { media } = parseRtspDescription(CAMERA.replace('H264/90000', `H264/${rate}`));
     expect(media[0]!.clockRate).toBe(0);
   });

@@ -79,7 +79,7 @@ class Exchange {
 }
 
 describe('wrong passphrases', () => {
-  test('of one address leave the budget of the port to all others', () => {
+  test('of one address do not use up the budget of the port', () => {
     const exchange = new Exchange({ maxKeyTrialsPerSecond: 100, maxWrongKeysPerSecond: 20 });
     const wrong = Array.from({ length: 200 }, () => exchange.call('192.0.2.1', WRONG));
     exchange.run(50_000);

@@ -68,7 +68,7 @@ describe('session keys', () => {
     expect(listener.decrypt(KeyFlag.NONE, 1, new Uint8Array(10), 0)).toBe(false);
   });
 
-  test('another passphrase does not take them', () => {
+  test('cannot be read with another passphrase', () => {
     expect(SessionKeys.receive('something else', SessionKeys.generate(PASSPHRASE, 16).message())).toBeNull();
     expect(() => SessionKeys.receive(PASSPHRASE, new Uint8Array(40))).toThrow(ProtocolError);
   });

@@ -163,7 +163,7 @@ describe('handshakes', () => {
     expect(readConclusion(handshake)).toBe(code);
   });
 
-  test('text extensions keep every text that has no zero in it', () => {
+  test('text extensions keep every text without a zero byte', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme', maxLength: 100 }), (text) => {
         fc.pre(!text.includes('\0'));

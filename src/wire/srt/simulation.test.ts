@@ -140,7 +140,7 @@ describe('a connection over a bad link', () => {
 });
 
 describe('time', () => {
-  test('a payload is handed out one latency after it was sent, not sooner', () => {
+  test('a payload is delivered one latency after it was sent, not sooner', () => {
     const link = new SimulatedLink({ faults: GOOD, seed: 1 });
     const { ours, theirs } = open(link, { latency: { receive: 0, peer: 300 } });
     connectionOf(ours).send(numbered(0), link.now);
@@ -222,7 +222,7 @@ describe('handshakes', () => {
     [null, 32, 32],
     [24, 32, 24],
     [null, null, 16],
-  ] as const)('a caller that wants keys of %j bytes, of a listener that proposes %j, has %i', (keyLength, proposed, expected) => {
+  ] as const)('a caller that wants keys of %j bytes, and a listener that proposes %j, agree on %i', (keyLength, proposed, expected) => {
     const link = new SimulatedLink({ faults: GOOD, seed: 1, policy: { passphrase: () => PASSPHRASE }, listener: { keyLength: proposed } });
     const { ours, theirs } = open(link, { passphrase: PASSPHRASE, keyLength });
     expect([ours, theirs].map((session) => connectionOf(session).terms.keys?.keyLength)).toEqual([expected, expected]);
@@ -243,7 +243,7 @@ describe('handshakes', () => {
     expect(link.accepted).toHaveLength(0);
   });
 
-  test('more connections than allowed are refused, and a place that falls free is given again', () => {
+  test('connections beyond the limit are refused, and a freed place is used again', () => {
     const link = new SimulatedLink({ faults: GOOD, seed: 1, listener: { maxConnections: 2 } });
     open(link);
     const { ours } = open(link);
@@ -256,7 +256,7 @@ describe('handshakes', () => {
     expect(link.listener.connections).toBe(2);
   });
 
-  test('passphrases tried beyond the budget have to be asked for again', () => {
+  test('passphrase trials beyond the budget are deferred to a repeated request', () => {
     const link = new SimulatedLink({
       faults: GOOD,
       seed: 1,
@@ -343,7 +343,7 @@ describe('a hostile peer', () => {
     expect(link.sent).toBe(before + 1);
   });
 
-  test('an induction from port 0, which cannot be answered, is not', () => {
+  test('an induction from port 0 gets no answer', () => {
     const link = new SimulatedLink({ faults: GOOD, seed: 1 });
     const induction = handshakeWith({ type: HandshakeType.INDUCTION, socketId: 7, cookie: 0, initialSequence: 1 });
     const datagram = serializeHandshake(induction, { destination: 0, timestamp: 0, peer: CALLER.address });

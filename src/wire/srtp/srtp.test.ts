@@ -223,7 +223,7 @@ test('the replay window remembers 128 indices', () => {
   expect(window.fresh(9_999)).toBe(true);
 });
 
-test.each(PROFILES)('a cipher of profile %i that was closed has no key left', (profile) => {
+test.each(PROFILES)('a closed cipher of profile %i has lost its key', (profile) => {
   const { key, salt } = keysOf(profile);
   const [cipher, twin] = [new SrtpCipher(profile, key, salt, 'rtp'), new SrtpCipher(profile, key, salt, 'rtp')];
   const others = [new SrtpCipher(profile, randomBytes(16), salt, 'rtp'), new SrtpCipher(profile, key, salt, 'rtcp')];

@@ -40,7 +40,7 @@ test('the IPv6 response of RFC 5769 is read, and its address attribute matches t
   expect(message.attributes.get(StunAttribute.XOR_MAPPED_ADDRESS)).toEqual(address);
 });
 
-test('an address that is written can be read', () => {
+test('a written address is read back', () => {
   const transaction = Buffer.alloc(12, 7);
   for (const host of ['192.0.2.1', '2001:db8:1:2:3:4:5:6']) {
     expect(readXorMappedAddress(xorMappedAddress(host, 65_000, transaction), transaction)).toEqual({ host, port: 65_000 });

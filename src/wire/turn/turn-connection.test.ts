@@ -118,7 +118,7 @@ test('requests without an allocation are refused', () => {
   }
 });
 
-test('datagrams pass in indications once there is a permission', () => {
+test('datagrams pass in indications after a permission', () => {
   allocate();
   indicate('early');
   turn.deliver(PEER, Buffer.from('early too'));
@@ -169,7 +169,7 @@ test('one request permits several peers, all or none', () => {
   expect(() => ask(StunType.CREATE_PERMISSION_REQUEST, hosts(0, 40))).toThrow('more than 32 attributes');
 });
 
-test('an allocation of IPv6 reaches peers of IPv6, and no others', () => {
+test('an IPv6 allocation reaches IPv6 peers only', () => {
   const family = (number: number): TurnAttribute => [StunAttribute.REQUESTED_ADDRESS_FAMILY, Buffer.of(number, 0, 0, 0)];
   const request = (number: number): StunMessage => ask(StunType.ALLOCATE_REQUEST, [UDP_TRANSPORT, family(number)]);
   expect(codeOf(request(3))).toBe(440);

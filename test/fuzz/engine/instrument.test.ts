@@ -29,7 +29,7 @@ describe('instrumented code', () => {
     expect([0, 1, 2].map((value) => f(value))).toEqual(expected);
   });
 
-  test('counts each branch that is entered', async () => {
+  test('counts each executed branch', async () => {
     const { f } = await loadInstrumented<{ f: (value: number) => number }>(
       'export function f(n) { if (n > 1) return 1; for (let i = 0; i < 5; i += 1) n += i; return n; }',
     );
@@ -52,7 +52,7 @@ describe('instrumented code', () => {
     expect(cover.allocated).toBeGreaterThanOrEqual(2000);
   });
 
-  test('keeps its lines, so that stacks are right', () => {
+  test('keeps its lines, so that stack traces are right', () => {
     const source = 'const a = 1;\nif (a === 1)\n  a.b.c;\n';
     expect(instrument(source, 0).code.split('\n')).toHaveLength(source.split('\n').length);
   });

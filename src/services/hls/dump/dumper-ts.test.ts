@@ -142,7 +142,7 @@ test('a dump resumes when a full disk has room again, and lists the segments it 
   for (const { gap, uri } of listed) expect(files('stream/app').includes(uri), uri).toBe(!gap);
 });
 
-test('a folder that another dump writes into is refused, until that is over', async () => {
+test('a folder in use by another dump is refused, until that dump ends', async () => {
   const claims = new FolderClaims();
   const writer = { enabled: true, over: Promise.withResolvers<void>() };
   // By another name.

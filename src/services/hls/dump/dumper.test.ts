@@ -114,7 +114,7 @@ const files = (id: string): string[] => readdirSync(join(folder, id)).sort();
 const isVideo = ({ track }: Packet): boolean => track.type === 'video';
 
 describe('a dump', () => {
-  it('that was started before the stream plays holds all of it, to the frame', async () => {
+  it('that was started before the stream contains all of it, to the frame', async () => {
     await dumper.start(stream, wish('all', { userData: '<a & b>' }));
     expect(info('all')).toEqual({ UserData: '<a & b>', Stream: '#default#app/stream', Status: 'Running', Items: '' });
     send(0, SECONDS);
@@ -198,7 +198,7 @@ describe('a dump', () => {
     cleared.mockRestore();
   });
 
-  it('that has ended makes room when the list is full, the oldest first', async () => {
+  it('that has ended is removed when the list is full, the oldest first', async () => {
     for (const id of ['done', 'runs', 'over']) await dumper.start(stream, wish(id, { infoFile: '' }));
     for (const id of ['done', 'over']) dumper.stop(stream, id);
     const more = Array.from({ length: MAX_DUMPS - 2 }, (_, index) => dumper.start(stream, wish(`m${index}`, { infoFile: '' })));

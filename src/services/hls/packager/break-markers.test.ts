@@ -88,7 +88,7 @@ describe('BreakMarkers', () => {
     expect([markers.take(5000, EPOCH), markers.take(6000, EPOCH)]).toEqual(['#EXT-X-CUE-OUT\n', '#EXT-X-CUE-OUT-CONT:ElapsedTime=1.000\n']);
   });
 
-  it('gives both ends of a splice one start, and their sections the time of the cut', () => {
+  it('gives both ends of a splice the same start date, and their sections the time of the cut', () => {
     const markers = new BreakMarkers();
     markers.push(splice(2000, 7, 'out', 450_000));
     const out = markers.take(2010, EPOCH + 2010);
@@ -127,7 +127,7 @@ describe('BreakMarkers', () => {
     ]);
   });
 
-  it('remembers the start of the 64 newest splices, and dates the end of older ones by their end alone', () => {
+  it('remembers the start of the 64 newest splices, and writes the end of older ones without it', () => {
     const markers = new BreakMarkers();
     const begin = (id: number): string => {
       markers.push(splice(id * 1000, id, 'out'));

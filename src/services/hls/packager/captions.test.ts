@@ -41,12 +41,12 @@ describe('captions in LL-HLS', () => {
     return simulation.delivery.get('llhls.m3u8').text;
   };
 
-  it('are declared with the channels that have been seen', () => {
+  it('are declared with their channels', () => {
     const lines = captionLines(master(frames(20, (_, index) => (index === 40 ? [CC3, CC1] : null))));
     expect(lines).toEqual(['#EXT-X-VERSION:6', media('CC1'), media('CC3'), expect.stringMatching(/,CLOSED-CAPTIONS="cc"$/)]);
   });
 
-  it('need a later version where they are services', () => {
+  it('need a later version when they are services', () => {
     const [version, line] = captionLines(
       master(
         frames(20, (_, index) =>
@@ -81,7 +81,7 @@ describe('captions in LL-HLS', () => {
   });
 });
 
-it('captions in HLS over MPEG-TS are declared for the variants that have them', () => {
+it('captions in HLS over MPEG-TS are declared for their variants', () => {
   const delivery = new FakeDelivery((given, context) => new HlsView(given as HlsViewSettings, context));
   const stream = new FakeStream();
   const low = videoTrack({ id: 2, variantName: 'low' });
@@ -101,7 +101,7 @@ it('captions in HLS over MPEG-TS are declared for the variants that have them', 
   expect(inf).toMatch(/,CLOSED-CAPTIONS="cc"$/);
 });
 
-it('captions are looked for in tracks that can have them, and forgotten with their track', () => {
+it('captions are searched in tracks that support them, and forgotten with their track', () => {
   const watch = new CaptionWatch();
   const [first] = frames(1, () => [CC1]);
   expect(watch.look({ ...first!, track: videoTrack({ codec: VideoCodec.VP9 }) })).toBe(false);

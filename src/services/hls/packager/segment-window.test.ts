@@ -56,8 +56,8 @@ describe('SegmentWindow without DVR', () => {
   });
 });
 
-describe('SegmentWindow of segments that are too large', () => {
-  it('keeps the newest one while the stream holds too much', () => {
+describe('SegmentWindow of oversized segments', () => {
+  it('keeps the newest segment while the stream exceeds its memory', () => {
     let held = 0;
     const crowded = { ...context, asksBack: (spans: () => readonly Span[]) => held > 5 && spans().length > 0 };
     const kept = new VariantSegments('7', { memoryCount: 5, rewinding: null }, crowded);
@@ -138,7 +138,7 @@ describe('SegmentWindow with DVR', () => {
     archive.close();
   });
 
-  it('removes files of segments that went while they were written', async () => {
+  it('removes files of segments that were dropped while they were written', async () => {
     const archive = new DvrArchive(new RunFolder(root, [], 'hls'));
     const kept = open(archive, 1000);
     for (let number = 0; number < 4; number++) kept.add(segment(number));

@@ -170,7 +170,7 @@ describe('WHIP', () => {
     expect([provider.sessions, transport.sessions, transport.fanout.counters().viewers]).toEqual([0, 0, 0]);
   });
 
-  test('a track of a codec that cannot be received is named in the log', async () => {
+  test('a track of an unsupported codec is named in the log', async () => {
     const speech = ['m=audio 9 UDP/TLS/RTP/SAVPF 0 8', 'a=mid:speech', 'a=sendonly', 'a=rtpmap:0 PCMU/8000', 'a=rtpmap:8 PCMA/8000', ''];
     expect((await post(publisher.offer() + speech.join('\r\n'))).status).toBe(201);
     // The client is on another machine, and the port is open on loopback.
@@ -180,7 +180,7 @@ describe('WHIP', () => {
     ]);
   });
 
-  test('a publisher that leaves takes its stream along', async () => {
+  test('the stream ends when its publisher leaves', async () => {
     const answer = await (await post(publisher.offer())).text();
     await publisher.connect(answer);
     await until('the connection', () => publisher.connected, { deadlineMs: 10_000 });
@@ -286,7 +286,7 @@ describe('WHIP', () => {
     expect((await post(publisher.offer(), '/app/stream?direction=whep')).status).toBe(404);
   });
 
-  test('a hundred publishers come and go without growth', async () => {
+  test('a hundred publishers connect and leave without a leak', async () => {
     for (let n = 0; n < 100; n += 1) {
       const response = await post(publisher.offer());
       expect(response.status).toBe(201);
@@ -298,7 +298,7 @@ describe('WHIP', () => {
     expect(gate.streams.map(({ closed }) => closed)).toEqual(new Array(100).fill(true));
   });
 
-  test('ports that other services share do not listen for publishers', async () => {
+  test('a port without a listener for publishers answers 404', async () => {
     ports.clear();
     const response = await post(publisher.offer());
     expect([response.status, await response.text()]).toEqual([404, 'this port does not listen for publishers over WebRTC\n']);

@@ -6,7 +6,7 @@ const MIDDLE = { name: 'middle', bitrate: 1_000_000 };
 const HIGH = { name: 'high', bitrate: 3_000_000 };
 const ALL: readonly RenditionRate[] = [HIGH, LOW, MIDDLE];
 
-test('goes down a step when the network does not carry the rendition', () => {
+test('goes down a step when the estimate is below the bitrate of the rendition', () => {
   const auto = new AutoRendition();
   expect(auto.evaluate(0, 4_000_000, HIGH, ALL)).toBeNull();
   expect(auto.evaluate(1000, 2_700_000, HIGH, ALL)).toBe(MIDDLE);

@@ -85,7 +85,7 @@ test('a wide path is estimated at 1.5 times the sent rate, unaffected by bursts 
   }
 });
 
-test('content that is simpler than announced does not make the path narrow', () => {
+test('a low bitrate of simple content does not lower the estimate', () => {
   const simulation = new Simulation();
   expect(simulation.run(5, 400_000, { capacity: 10_000_000 }, 2_000_000)).toBe(3_000_000);
 });

@@ -67,7 +67,7 @@ function midOf(slot: SlotPlan, id: number): string | null {
   return extensionOf(slot, id)?.toString() ?? null;
 }
 
-test('error correction is offered where it is configured, with its own retransmissions', () => {
+test('error correction is offered when it is configured, with its own retransmissions', () => {
   const lines = (settings: WebrtcSettings): string[] =>
     offered(settings).flatMap(({ payloads }) =>
       payloads.map(({ payloadType, map, parameters }) => `${payloadType} ${map} ${parameters}`.trim()),
@@ -115,7 +115,7 @@ test.each([
   ['avc1.640028', ['42e01f', '4d001f', '640c1f'], 2],
   ['avc1.640028', ['42001f', '42e01f', '4d001f'], 1],
   ['avc1.640028', ['42001f', '4d001f'], 0],
-])('of the formats for %s in a WHEP offer, %j, the nearest is taken', (codecString, profiles, best) => {
+])('of the formats for %s in a WHEP offer, %j, the nearest is selected', (codecString, profiles, best) => {
   const types = profiles.map((_profile, n) => 40 + n);
   const formats = profiles.flatMap((profile, n) => [
     `a=rtpmap:${40 + n} H264/90000`,

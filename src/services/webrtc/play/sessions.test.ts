@@ -157,7 +157,7 @@ test('a rendition change happens at a keyframe with continuous sequence numbers,
   expect(times).toEqual([...new Set(times)].sort((a, b) => a - b));
 });
 
-test('an estimate changes the rendition of viewers that leave it to the server, and of no others', async () => {
+test('an estimate changes the rendition only of viewers with automatic selection', async () => {
   const { session } = await watch();
   source.figuresById.set(LOW.id, { bitrateAvg: 500_000 }).set(HIGH.id, { bitrateAvg: 2_000_000 });
   const room = 2 ** 23;
@@ -330,7 +330,7 @@ test.skipIf(loadAddon().addon === null)(
   },
 );
 
-test('another certificate than the one signalled ends the session', async () => {
+test('a certificate other than the signalled one ends the session', async () => {
   const ends: string[] = [];
   const session = publisher.openSession(TARGET, { client: 'test', onEnded: (reason) => ends.push(reason) });
   const [viewer, other] = [new WebrtcViewer(), new WebrtcViewer()];

@@ -102,7 +102,7 @@ test('a player over the WebSocket gets its offer when it is its turn', async () 
   expect(await player.hears(1)).toMatchObject({ command: 'offer' });
 });
 
-test('an offer has the numbers of the reference server, and candidates of one port', async () => {
+test('an offer has the payload types of OvenMediaEngine, and candidates of one port', async () => {
   const player = new Player('/app/stream');
   const { id, sdp, candidates } = await player.offer();
   expect(id).toBeGreaterThan(0);
@@ -141,7 +141,7 @@ test('a client that asks for TCP gets no empty list, which OvenPlayer takes for 
   expect(player.heard[0]).not.toHaveProperty('ice_servers');
 });
 
-test('an answer brings the playlist with the renditions in the agreed codecs', async () => {
+test('the reply to an answer is the playlist with the renditions in the agreed codecs', async () => {
   const player = new Player('/app/stream/master');
   const { id, sdp } = await player.offer();
   expect(sdp).toContain('VP8/90000');
@@ -216,7 +216,7 @@ test('a player of another codec gets the renditions of that codec', async () => 
   expect(renditions.map(({ name }) => name)).toEqual(['other']);
 });
 
-test('of one video with AAC and with Opus, and without audio, the viewer gets the one with Opus', async () => {
+test('of one video with AAC, with Opus and without audio, the viewer gets the rendition with Opus', async () => {
   const aac: AudioTrack = { ...OPUS, id: 8, variantName: 'aac', codec: 'AAC', codecString: 'mp4a.40.2' };
   const rendition = (name: string, audioVariantName: string) => ({
     ...{ name, audioVariantName, videoVariantName: 'high', videoIndexHint: -1, audioIndexHint: -1 },
@@ -290,7 +290,7 @@ test('a player that leaves, and a stream that ends, leave no session behind', as
   expect(await late.hears(1)).toEqual({ code: 404, error: 'Cannot create offer' });
 });
 
-test('a player that asks again while an origin is asked gets one offer', async () => {
+test('a player that repeats its request while an origin is asked gets one offer', async () => {
   attached.close({ code: 'peer-left', detail: 'the encoder stopped' });
   const { promise, resolve } = Promise.withResolvers<boolean>();
   found = promise;
@@ -307,7 +307,7 @@ test('a player that asks again while an origin is asked gets one offer', async (
   expect(transport.sessions).toBe(1);
 });
 
-test('200 players come and go without growth', async () => {
+test('200 players connect and leave without a leak', async () => {
   for (let round = 0; round < 200; round += 1) {
     const session = publisher.openSession(
       { vhost: 'default', app: 'app', stream: 'stream', playlist: '' },

@@ -102,7 +102,7 @@ describe.each(KINDS)('%s', (kind) => {
     expect(other.received).toBeLessThanOrEqual(3 * other.sent);
   });
 
-  test('a handshake is not begun with an address that has not answered, and does not wait for anything else', async () => {
+  test('a handshake does not start with an unverified address, and starts with a verified one', async () => {
     const { other, connect } = await open();
     other.check();
     await until('it is answered', () => other.kinds.stun >= 1, WAIT);

@@ -23,7 +23,7 @@ test.each([
   expect(place.url).toBe(url);
 });
 
-test('it is asked about the virtual host of the place, with the client', () => {
+test('access control is asked for the virtual host of the place, with the client', () => {
   const stay = new FakeLease();
   const access = new FakeGatekeeper(() => stay);
   expect(admitAsked(access, 'outgoing', asked('/app/live', 'media.example'))).toBe(stay);

@@ -102,7 +102,7 @@ test('an offer is made in its turn; two requests of a peer get one offer', () =>
   expect(socket.heard.at(-1)).toEqual({ code: 503, error: 'there is no room' });
 });
 
-test('an answer is taken when it is the turn of its peer', () => {
+test('an answer is accepted in its turn', () => {
   const { turns, socket, told } = dialogue();
   socket.answers('good');
   expect([turns.waiting.map(({ client }) => client), told]).toEqual([['192.0.2.1'], []]);
@@ -152,7 +152,7 @@ test('a refused peer gets the error that players check for, and nothing is prepa
   expect([socket.readyState, prepared]).toEqual([2, []]);
 });
 
-test('a verdict is waited for: a peer that asks again is not asked about again, and gets one offer', async () => {
+test('a peer waits for its verdict: a repeated request is not asked about again, and gets one offer', async () => {
   const { promise, resolve } = Promise.withResolvers<Verdict>();
   let asked = 0;
   const { socket } = judged({

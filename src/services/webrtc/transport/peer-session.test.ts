@@ -114,7 +114,7 @@ test('media is received on every working path, regardless of the path used for s
   expect([heard, place]).toEqual([['192.0.2.1', '192.0.2.2'], '192.0.2.1']);
 });
 
-test('a path that works is not left for the next that is nominated', () => {
+test('a working path is kept when another path is nominated', () => {
   session.reached(WIFI, NOMINATED);
   session.reached(CABLE, NOMINATED);
   session.reached(tcp('a'), NOMINATED);
@@ -389,7 +389,7 @@ test('an unverified path gets at most three times the bytes received from it', (
   expect(bytes()).toBeLessThanOrEqual(51 * most());
 });
 
-test('an answer counts for the path that was asked, once, and with its very transaction', () => {
+test('an answer verifies the asked path, once, and only with its transaction', () => {
   dead.add('192.0.2.1');
   session.reached(WIFI, NOMINATED);
   const [check = Buffer.alloc(0)] = sent.get('192.0.2.1') ?? [];
@@ -411,7 +411,7 @@ test('a nomination before the answer takes effect with the answer', () => {
   expect(place).toBe('192.0.2.2');
 });
 
-test('an address that answers one session is not another’s because of a check in its name', () => {
+test('an address verified for one session is not moved by a check in the name of another', () => {
   const listener = { connected: () => undefined, rtcp: () => undefined, closed: () => undefined };
   const thief = new PeerSession(owner, listener, { use: 'play', client: '192.0.2.66', timeout: 30_000 });
   thief.start(TERMS);

@@ -140,7 +140,7 @@ test('connections without a connectivity check are closed after a while, connect
   expect([used.closed, session.closed]).toEqual([false, false]);
 });
 
-test('a connection that does not read is ended, and holds a bounded number of bytes', async () => {
+test('a connection that does not read is closed, and holds a bounded number of bytes', async () => {
   const session = open();
   const stream = new Stream();
   await stream.reach(session);

@@ -25,7 +25,7 @@ test('an address has a share, which frees up as its sessions connect or end', ()
   expect(quota.size).toBe(0);
 });
 
-test('the addresses of one IPv6 network share', () => {
+test('the addresses of one IPv6 network share a quota', () => {
   const quota = new SessionQuota();
   fill(
     quota,

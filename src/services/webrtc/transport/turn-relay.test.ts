@@ -127,7 +127,7 @@ test('connections that are reset or do not speak TURN leave other allocations co
   expect(other.closed).toBe(false);
 });
 
-test('a connection without allocation is closed after a while, one with it is not', async () => {
+test('a connection without an allocation is closed after a while, a connection with one is kept', async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
   const [idle, busy] = [new Client(), new Client()];
   await busy.allocate();

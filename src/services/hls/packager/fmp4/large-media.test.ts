@@ -54,7 +54,7 @@ function cut(count: number, size: number): { parts: number[]; samples: number[];
   return { parts, samples, segments, left: count * size - parts.reduce((sum, bytes) => sum + bytes, 0) };
 }
 
-describe('frames of a clock that stands still', () => {
+describe('frames with a frozen clock', () => {
   it('leave memory in parts of 16 MiB and segments of 128 MiB', () => {
     const { parts, segments, left } = cut(600, MIB);
     expect(Math.max(...parts)).toBe(16 * MIB);
@@ -74,7 +74,7 @@ describe('frames of a clock that stands still', () => {
   });
 });
 
-describe('segments that are too large for the memory of a stream', () => {
+describe('segments that exceed the memory of a stream', () => {
   const video = videoTrack();
   const frames = videoPackets(video, constantFrames({ rate: 30, gop: 60, seconds: 60 }));
 

@@ -72,7 +72,7 @@ describe('an LL-HLS stream', () => {
     expect(Math.abs((starts[0] ?? 0) - (starts[1] ?? 0))).toBeLessThanOrEqual(22);
   });
 
-  it('serves audio alone when frames never come, and frames when they do', () => {
+  it('serves audio alone while there is no video, and video when it starts', () => {
     const simulation = new LlhlsSimulation([video, audio]);
     simulation.run(interleave(frames(30, 20), audioPackets(audio, 50)));
     expect(simulation.playableAt).toBeLessThan(14);

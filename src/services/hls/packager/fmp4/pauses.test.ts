@@ -158,7 +158,7 @@ describe('a pause', () => {
   });
 });
 
-it('counts segments by presentation when B-frames come at an uneven rate', () => {
+it('counts segments by presentation time when B-frames arrive at an uneven rate', () => {
   const times = constantFrames({ rate: 25, gop: 50, seconds: 40, bFrames: true });
   // Two of five frames are missing, as in film sent over a faster clock.
   const frames = videoPackets(

@@ -123,7 +123,7 @@ describe('ShortRest', () => {
     expect(rest.heldUntil).toBe(Number.POSITIVE_INFINITY);
   });
 
-  it('keeps the order, and holds parts of less than half a second for half of one at most', () => {
+  it('keeps the order, and holds short parts for half a second at most', () => {
     const listed: LlhlsUpdate[] = [];
     const rest = new ShortRest((each) => listed.push(each));
     rest.hold(0.02, 1000, 0.2);

@@ -129,7 +129,7 @@ describe('an LL-HLS stream over time', () => {
     }
   });
 
-  it('cuts without a keyframe rather than break TARGETDURATION, and takes the promise back', () => {
+  it('cuts without a keyframe to keep TARGETDURATION, and removes EXT-X-INDEPENDENT-SEGMENTS', () => {
     const video = videoTrack();
     const frames = constantFrames({ rate: 30, gop: 100_000, seconds: 60 }).map((frame, index) => ({
       ...frame,
@@ -431,7 +431,7 @@ describe('an LL-HLS stream over time', () => {
     expect(simulation.playableAt).toBeLessThan(10.6);
   });
 
-  it('gives segments that are the concatenation of their parts', () => {
+  it('serves segments that are the concatenation of their parts', () => {
     const video = videoTrack();
     const simulation = new LlhlsSimulation([video]);
     simulation.run(videoPackets(video, constantFrames({ rate: 30, gop: 60, seconds: 20 })));

@@ -112,7 +112,7 @@ describe('subtitles in LL-HLS', () => {
     expect(Math.abs(listed - ((last?.programDateTime ?? 0) - (first?.programDateTime ?? 0)) / 1000)).toBeLessThan(0.0065);
   });
 
-  it('have each cue in all segments and parts that it is shown in, and in no other', () => {
+  it('have each cue in all segments and parts that overlap it, and in no others', () => {
     const simulation = simulate([cuePacket(english, [9300, 13_200], 'long', { settings: 'line:10%' })]);
     const { playlist, parts } = watched(simulation, 5);
     const epoch = simulation.source.startedAt;
@@ -188,7 +188,7 @@ describe('subtitles in LL-HLS', () => {
     expect(textOf(simulation, 'llhls.m3u8')).not.toContain('SUBTITLES');
   });
 
-  it('follow the audio when the video is gone, without a hole in their numbers', () => {
+  it('follow the audio when the video is removed, with consecutive numbers', () => {
     const simulation = simulate([], 20);
     simulation.source.tracks = [audio, english, korean];
     simulation.watched.splice(simulation.watched.indexOf(watched(simulation, 0)), 1);

@@ -43,7 +43,7 @@ it('writes ID3 events that are due, and skips events that are not ID3', () => {
   expect(Buffer.from(writer.view()).includes('ID3')).toBe(true);
 });
 
-it('writes a tag once into each track that it is for, under one number', () => {
+it('writes a tag once into each of its target tracks, under one number', () => {
   const part = { start: 0, end: 2000, offset: 0, timescale: 1000 };
   const lengths = (target: 'all' | 'video' | 'audio'): number[] => {
     const metadata = new TimedMetadata();
@@ -61,7 +61,7 @@ it('writes a tag once into each track that it is for, under one number', () => {
   expect(lengths('all')).toEqual([one, one, 0, 0]);
 });
 
-it('forgets a tag that all tracks had time to take', () => {
+it('forgets a tag after all tracks have passed it', () => {
   const metadata = new TimedMetadata();
   metadata.push(1000, tag(10), 'all');
   for (const end of [5000, 11_000]) metadata.write(new BoxWriter(), VIDEO, { start: 0, end, offset: 0, timescale: 1000, leads: true });

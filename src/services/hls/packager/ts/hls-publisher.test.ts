@@ -17,7 +17,7 @@ const TRACKS: readonly Track[] = [
 describe('HlsPublisher.defaultPlaylist', () => {
   const publisher = new HlsPublisher(new FakeDelivery((given, context) => new HlsView(given as HlsViewSettings, context)));
 
-  it('takes the first video and the first audio that can be served', () => {
+  it('has the first supported video and audio track', () => {
     const [video, audio] = TRACKS as readonly [Track, Track];
     const vp8 = { ...video, codec: 'VP8', config: null, id: 2, variantName: 'vp8' } as Track;
     expect(publisher.defaultPlaylist([vp8, audio, video], SETTINGS)).toMatchObject({

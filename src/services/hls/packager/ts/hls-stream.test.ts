@@ -324,7 +324,7 @@ describe('HLS over time', () => {
     expect(segments[change - 1]?.duration).toBeCloseTo(1 + missing, 2);
   });
 
-  it('drops a rendition whose tracks are gone and releases its segments', () => {
+  it('drops a rendition whose tracks were removed and releases its segments', () => {
     const { delivery, hls } = setUp([
       tsPlaylist('playlist', [{ videoVariantName: 'v', audioVariantName: 'a' }, { audioVariantName: 'a' }]),
     ]);
@@ -338,7 +338,7 @@ describe('HLS over time', () => {
     expect(delivery.feed.storedBytes).toBeLessThan(before);
   });
 
-  it('lists a longer target duration when a keyframe came late', () => {
+  it('lists a longer target duration when a keyframe was late', () => {
     const { delivery, hls } = setUp([AV], { ...SETTINGS, segmentDuration: 1 });
     hls.onTracks(MAIN.tracks);
     let keyframes = 0;

@@ -88,7 +88,7 @@ describe('a segment', () => {
     }
   });
 
-  it('has the audio of its frames also where that catches up slowly at the beginning', () => {
+  it('has the audio of its frames even while the audio catches up slowly', () => {
     const { segments } = segment(20, (time) => Math.max(0, 2.9 - time / 3));
     for (const one of segments.slice(0, -1)) expect(Math.abs(offset(one))).toBeLessThan(FRAME_S);
   });
@@ -101,7 +101,7 @@ describe('a segment', () => {
     for (const { video } of segments) expect(video.length).toBe(25 * TARGET_S);
   });
 
-  it('waits for audio again when that is back', () => {
+  it('waits for audio again when it returns', () => {
     const { segments } = segment(30, (time) => (time >= 5 && time < 14 ? Number.POSITIVE_INFINITY : 0.5));
     const back = segments.slice(9, -1);
     expect(back.length).toBe(5);

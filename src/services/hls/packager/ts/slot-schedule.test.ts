@@ -26,7 +26,7 @@ describe('SlotSchedule', () => {
     expect(new SlotSchedule(2000).cutsAt(at(0, 0, 1999.7))).toBe(true);
   });
 
-  it('cuts the other variants where the first one has cut', () => {
+  it('cuts the other variants at the cut of the first', () => {
     const schedule = new SlotSchedule(2000);
     schedule.cutsAt(at(0, 0, 2500));
     expect(schedule.cutsAt(at(0, 300, 2490))).toBe(true);

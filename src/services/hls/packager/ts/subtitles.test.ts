@@ -109,7 +109,7 @@ describe('subtitles in HLS over MPEG-TS', () => {
     expect(delivery.get('ts:playlist.m3u8').text).not.toContain('SUBTITLES');
   });
 
-  it('come and go with their track, and end with the playlist', () => {
+  it('are added and removed with their track, and end with the playlist', () => {
     const { delivery, hls, feed } = setUp({ tracks: [video, audio] });
     feed(5);
     hls.onTracks([video, audio, english]);

@@ -117,7 +117,7 @@ describe('the multivariant playlist', () => {
     expect(simulation.delivery.get(`llhls.m3u8?${query}`).text).toContain(`/app/stream/${chunklist}${tail}\n`);
   });
 
-  it('names its children from the address of another stream, where it is answered there', () => {
+  it('names its children by its own address when it is served at another address', () => {
     const { simulation, key } = running(4);
     const there = (base: string): string => simulation.delivery.get('llhls.m3u8', { base }).text;
     const here = there('');
@@ -150,7 +150,7 @@ describe('the multivariant playlist', () => {
     expect(context.readers).toBe(1);
   });
 
-  it('needs a session in origin mode as well where access control guards the stream', () => {
+  it('needs a session in origin mode when access control protects the stream', () => {
     const { chunklist, simulation } = running(4, { originMode: true });
     simulation.delivery.context.guarded = true;
     expect(simulation.delivery.get('llhls.m3u8').text).toContain(`/app/stream/${chunklist}?session=1_FakeKey1\n`);
@@ -168,7 +168,7 @@ describe('the multivariant playlist', () => {
   });
 
   it.each(['other.m3u8', 'ts:llhls.m3u8', 'llhls.m3u8?format=ts', 'medialist_1_hls.m3u8', 'thumb.jpg', ''])(
-    'leaves %s to others',
+    'does not answer %s',
     (file) => {
       expect(running(4).simulation.delivery.request(file)).toBeNull();
     },
@@ -327,7 +327,7 @@ describe('blocking reload', () => {
     }
   });
 
-  it('is answered in the turn in which the last frame of the part arrives', () => {
+  it('is answered in the same turn in which the last frame of the part arrives', () => {
     const held = request(`&_HLS_msn=${msn}&_HLS_part=6`);
     expect(held?.response).toBeNull();
     proceed(state, 13.5 / 30);
@@ -413,7 +413,7 @@ describe('blocking reload', () => {
 });
 
 describe('a track that leaves', () => {
-  it('sends away who waits for it', () => {
+  it('answers 503 to waiting requests', () => {
     const state = running(11);
     const held = state.simulation.delivery.request(`${state.chunklist}?${SESSION}&_HLS_msn=3`);
     state.simulation.stream.onTracks([audio]);

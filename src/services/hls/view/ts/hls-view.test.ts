@@ -65,13 +65,13 @@ describe('HlsView', () => {
     'seg_0_1_video_k_llhls.m4s',
     'thumb.jpg',
     'a.ts',
-  ])('leaves %s to others', (file) => {
+  ])('does not answer %s', (file) => {
     expect(delivery.request(file)).toBeNull();
     view.update(PLAYLISTS);
     expect(delivery.request(file)).toBeNull();
   });
 
-  it('names media playlists from the address of another stream, where the playlist is answered there', () => {
+  it('names media playlists by its own address when it is served at another address', () => {
     view.update(PLAYLISTS);
     expect(delivery.get('ts:playlist.m3u8', { base: '../../a/s/' }).text).toContain(
       '\n../../a/s/medialist_7_hls.m3u8?session=1_FakeKey1\n',
@@ -157,14 +157,14 @@ describe('HlsView', () => {
     expect(delivery.get(file).status).toBe(status);
   });
 
-  it('serves segments until they are gone', () => {
+  it('serves segments until they are dropped', () => {
     view.update(PLAYLISTS);
     for (let number = 0; number < 8; number++) append(number);
     expect(delivery.get('seg_7_2_hls.ts').status).toBe(404);
     expect(delivery.get('seg_7_3_hls.ts')).toMatchObject({ status: 200, headers: ['Content-Type: video/mp2t'] });
   });
 
-  it('adds the Cache-Control that is configured', () => {
+  it('adds the configured Cache-Control', () => {
     open({ ...SETTINGS, cacheControl: { masterPlaylistMaxAge: 0, chunklistMaxAge: 1, segmentMaxAge: 60 } });
     view.update(PLAYLISTS);
     append(0);
@@ -190,7 +190,7 @@ describe('HlsView', () => {
     expect(delivery.get('seg_7_0_hls.ts').status).toBe(404);
   });
 
-  it('takes the default for rewinding from the configuration', () => {
+  it('reads the default for rewinding from the configuration', () => {
     const defaultQueryString = { queries: [{ key: '_HLS_rewind', value: 'NO' }] };
     open(hlsViewSettings({ segmentDuration: 4, segmentCount: 2, createDefaultPlaylist: true, defaultQueryString }));
     view.update(PLAYLISTS);
@@ -232,7 +232,7 @@ describe('HlsView', () => {
     expect(delivery.get('seg_7_0_hls.ts').status).toBe(401);
   });
 
-  it('gives viewers of a guarded stream sessions, by which all files after the first are known', () => {
+  it('gives viewers of a protected stream sessions, which later files require', () => {
     view.update(PLAYLISTS);
     append(0);
     append(1);

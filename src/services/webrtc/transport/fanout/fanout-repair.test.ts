@@ -109,7 +109,7 @@ describe.each(FANOUT_KINDS)('%s', (kind) => {
   });
 
   test.runIf(kind !== 'script')(
-    'with error correction every packet can be made from the others, and others get the stream without',
+    'with error correction every packet can be restored from the others, and other viewers get the plain stream',
     async () => {
       const { fanout, peer: plain, source: bare, viewer: unprotected, socket, port } = await start();
       fanout.closeSource(bare);

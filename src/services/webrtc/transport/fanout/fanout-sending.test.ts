@@ -139,7 +139,7 @@ describe.each(FANOUT_KINDS)('%s', (kind) => {
     expect(slices.map((time, n) => time - first > ([1, 2, 5, 8][n] ?? 0) - early)).toEqual([true, true, true, true]);
   });
 
-  test.runIf(kind.startsWith('native'))('a keyframe of 70 packets takes 2 ms, and not more', async () => {
+  test.runIf(kind.startsWith('native'))('a keyframe of 70 packets takes 2 ms', async () => {
     const { fanout, peer, source, viewer } = await start();
     fanout.play(viewer, 0, source);
     let frames = 0;
@@ -184,7 +184,7 @@ describe.each(FANOUT_KINDS)('%s', (kind) => {
     }
   });
 
-  test.runIf(kind === 'script')('packets that a full port does not take are dropped and counted, not held', async () => {
+  test.runIf(kind === 'script')('packets refused by a full socket are dropped and counted, not queued', async () => {
     const { fanout, peer, source, socket, viewer } = await start();
     fanout.play(viewer, 0, source);
     fanout.push(source, frame(0, true, [10]));
@@ -242,7 +242,7 @@ describe.each(FANOUT_KINDS)('%s', (kind) => {
     expect(peer.again[0]?.timestamp).toBe(3001);
   });
 
-  test.runIf(kind !== 'script')('it is known when packets with transport-wide numbers left, those sent again too', async () => {
+  test.runIf(kind !== 'script')('send times of packets with transport-wide numbers are recorded, including retransmissions', async () => {
     const { fanout, peer, source, viewer, port, socket } = await start();
     const none = new Uint32Array(4).fill(9);
     fanout.readSends(viewer, 0, none);
@@ -304,7 +304,7 @@ describe.each(FANOUT_KINDS)('%s', (kind) => {
     expect(fanout.push(source + 1000, frame(0, true, [10]))).toBe(false);
   });
 
-  test('viewers come and go while frames are sent, sources end under them', async () => {
+  test('viewers join and leave while frames are sent, and sources end under them', async () => {
     const { fanout, socket, source, peer } = await start();
     const to = { host: '127.0.0.1', port: peer.socket.address().port };
     peer.socket.removeAllListeners('message');

@@ -58,7 +58,7 @@ function handshake(role: 'client' | 'server'): HandshakeTranscript & { messages:
   return { role, messages, serverFinished: finished('server finished', messages), masterSecret: SECRET, ...RANDOMS, peerKey: POINT };
 }
 
-test('each end gets the certificate that the other proved to own', () => {
+test('each end gets the proven certificate of the other', () => {
   expect(provenCertificate(handshake('server'))).toEqual(new X509Certificate(CLIENT.certificate).raw);
   expect(provenCertificate(handshake('client'))).toEqual(new X509Certificate(SERVER.certificate).raw);
 });
