@@ -40,7 +40,7 @@ import { ConfigWatch } from './reload/config-watch.ts';
 import type { ReloadFollowers, ReloadOutcome } from './reload/reload-outcome.ts';
 import { makeCore } from './server/server-core.ts';
 import { ServiceList } from './server/service-list.ts';
-import { openStateFolder } from './server/state-folder.ts';
+import { StateFolder } from './server/state-folder.ts';
 import { startEvents } from './services/events/event-service.ts';
 import { startFiles } from './services/file/file-service.ts';
 import { startHls } from './services/hls/hls-service.ts';
@@ -58,7 +58,6 @@ import { startThumbnails } from './services/thumbnail/thumbnail-service.ts';
 import { startWebrtc } from './services/webrtc/webrtc-service.ts';
 import { loadOrCreateAccessToken } from './state/access-token.ts';
 import { keepRunningConfig } from './state/running-config.ts';
-import { srtMetrics } from './transport/srt/srt-metrics.ts';
 import { systemClock } from './util/clock.ts';
 import { Conditions } from './util/conditions.ts';
 import type { LeveledLines, LogLevel } from './util/gated-lines.ts';
@@ -190,8 +189,9 @@ async function startAll(
   const loaded = loadUsable(configFile, options.logger);
   const { config } = loaded;
   const clock = systemClock;
-  const log = serverLog(config, { written: options.logger, keepLevel: options.keepLogLevel === true, clock, running });
+  const log = serverLog(config, { written: options.logger, keepLevel: options.keepLogLevel === true, clock });
   const { lines, logger, tail, notices, secrets } = log;
+  running.push({ keeps: true, stop: async () => log.budget.close() }, { stop: async () => notices.close() });
   const version = packageVersion();
   logger.info({ config: configFile, state: stateFolder, version }, `millrace ${version} starts with ${configFile}`);
   for (const sentence of [...serverSentences(config), ...shortServerSecrets(config)]) logger.warn({}, sentence);
@@ -200,8 +200,11 @@ async function startAll(
   // The state folder.
   const { conditions } = health;
   const forgets = options.forgetApiState === true;
-  const state = await openStateFolder(stateFolder, { config, forgets, conditions, logger, running });
-  const { apiAccess } = state;
+  const state = await StateFolder.open(stateFolder, { config, forgets, conditions, logger });
+  running.push({ last: true, stop: async () => state.lock.release() });
+  if (forgets) running.push({ keeps: true, stop: async () => state.apiState.takeBack() });
+  running.push({ keeps: true, stop: () => state.vhosts.settle() }, { keeps: true, stop: () => state.pulls.settle() }, state.disks);
+  const apiAccess = await state.start();
   secrets.configure([...secretsOf(config), apiAccess.token]);
 
   // The core. Publishers and pull sources come with the services.
@@ -209,9 +212,12 @@ async function startAll(
   const services = new ServiceList();
   const readable = readingFolders(config, stateFolder);
   const { webhooks, keyUses, ...core } = await makeCore({
-    ...{ config, stateFolder, state, clock, log, conditions, drain, timeoutScale, reading: readable, services, running },
+    ...{ config, stateFolder, state, clock, log, conditions, drain, timeoutScale, reading: readable, services },
   });
   const { limits, certificates, access, originMaps, queues, transcoder, orchestrator, pulls, delivery } = core;
+  running.push(limits, { stop: async () => certificates.close() }, delivery);
+  // Sessions end while the server stops: their control servers are notified after everything else.
+  running.push({ keeps: true, stop: () => webhooks.stop() }, { keeps: true, stop: () => keyUses.stop() });
 
   const setLevel = (level: LogLevel): void => {
     lines.level = level;
@@ -290,7 +296,6 @@ async function startAll(
     originMapMetrics(() => originMaps.figures),
     streamMetrics(orchestrator),
     transcoder.metrics,
-    srtMetrics(services.all.flatMap(({ srtLinks = [] }) => srtLinks)),
     ...services.all.flatMap(({ metrics = [] }) => metrics),
     access.refusals,
     admissionMetrics(() => [...webhooks.figures, ...delivery.controlServers]),
@@ -340,7 +345,7 @@ async function startAll(
   await openDeliveryPorts(config, context);
   for (const service of services.all) await service.listen?.();
   openings.check();
-  await state.forgetHidden();
+  await state.apiState.forget();
   for (const service of services.all) service.started?.();
   const keep = (running: ServerConfig): Promise<void> => {
     secrets.configure([...secretsOf(running), apiAccess.token]);

@@ -2,6 +2,7 @@ import net from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
 import { RedisServer } from '../../test/support/redis-server.ts';
+import { systemClock } from '../util/clock.ts';
 import { OriginMap } from './origin-map.ts';
 
 const EXPIRY_S = 2;
@@ -24,7 +25,7 @@ function open(host: string, options: { name?: string; auth?: string; ovtPort?: n
   const logger = new RecordingLogger();
   const { name, auth, ovtPort = 9000 } = options;
   const config = { redisServer: { host, ...(auth !== undefined && { auth }) }, ...(name !== undefined && { originHostName: name }) };
-  const map = new OriginMap({ config, ovtPort, logger, expiryS: EXPIRY_S, refreshMs: REFRESH_MS });
+  const map = new OriginMap({ config, ovtPort, clock: systemClock, logger, expiryS: EXPIRY_S, refreshMs: REFRESH_MS });
   stops.push(async () => await map.close());
   const said = (text: string) => expect.poll(() => logger.lines.map(({ message }) => message)).toContain(text);
   return { map, logger, said };

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import type { OriginMapStoreConfig } from '../config/index.ts';
 import { shownUrl } from '../core/pull.ts';
-import { systemClock } from '../util/clock.ts';
+import type { Clock } from '../util/clock.ts';
 import type { Logger } from '../util/logger.ts';
 import { messageOf } from '../util/message-of.ts';
 import { LeaseBook } from './lease-book.ts';
@@ -35,6 +35,7 @@ export interface OriginMapOptions {
   readonly ovtPort: number | null;
   /** `ovts` if that port uses TLS. Default: `ovt`. */
   readonly ovtScheme?: 'ovt' | 'ovts';
+  readonly clock: Clock;
   readonly logger: Logger;
   /** For tests; default: as in the reference server. */
   readonly expiryS?: number;
@@ -102,6 +103,7 @@ export class OriginMap {
     config,
     ovtPort,
     ovtScheme = 'ovt',
+    clock,
     logger,
     expiryS = EXPIRY_S,
     refreshMs = REFRESH_MS,
@@ -128,7 +130,7 @@ export class OriginMap {
       // A node that takes over work recognises by this prefix which addresses are obsolete.
       const name = this.#prefix === null ? node : node + AT + this.#prefix;
       const { group, leaseTime: leaseMs, keepWithoutRedis } = config.sharedWork;
-      this.#leases = new LeaseBook({ link: this.#link, group, node: name, leaseMs, keepWithoutRedis, clock: systemClock, logger });
+      this.#leases = new LeaseBook({ link: this.#link, group, node: name, leaseMs, keepWithoutRedis, clock, logger });
     }
     this.#timer = setInterval(() => this.#work(this.#refresh()), refreshMs);
   }

@@ -3,6 +3,7 @@ import { metricsText } from '../../test/fakes/metrics-text.ts';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
 import { RedisServer } from '../../test/support/redis-server.ts';
 import type { VirtualHost } from '../core/virtual-host.ts';
+import { systemClock } from '../util/clock.ts';
 import { Conditions } from '../util/conditions.ts';
 import { originMapMetrics } from './origin-map-metrics.ts';
 import { OriginMaps } from './origin-maps.ts';
@@ -22,7 +23,7 @@ it('share the work of virtual hosts that enable it, until they are drained', asy
   const redis = await RedisServer.start();
   stops.push(async () => await redis.stop());
   const open = () => {
-    const maps = new OriginMaps({ ovtPort: 9000, conditions: new Conditions(), logger: new RecordingLogger() });
+    const maps = new OriginMaps({ ovtPort: 9000, clock: systemClock, conditions: new Conditions(), logger: new RecordingLogger() });
     stops.push(async () => await maps.close());
     const sharedWork = { group: 'g', leaseTime: 3000, keepWithoutRedis: false };
     const shared = { name: 'default', definition: { config: { originMapStore: { redisServer: { host: redis.address }, sharedWork } } } };
@@ -47,7 +48,7 @@ it('replace a dead server by the one that took over its work, only for the strea
   stops.push(async () => await redis.stop());
   for (const stream of ['s', 't']) await redis.ask('SET', `app/${stream}`, `ovt://dead:9000/app/${stream}`, 'EX', '100');
   await redis.ask('SET', 'millrace:{g}:lease:pull/default/app/s', '"x@ovt://dead:9000/ 5"', 'PX', '500');
-  const maps = new OriginMaps({ ovtPort: 9000, conditions: new Conditions(), logger: new RecordingLogger() });
+  const maps = new OriginMaps({ ovtPort: 9000, clock: systemClock, conditions: new Conditions(), logger: new RecordingLogger() });
   stops.push(async () => await maps.close());
   const sharedWork = { group: 'g', leaseTime: 3000, keepWithoutRedis: false };
   const originMapStore = { originHostName: 'a', redisServer: { host: redis.address }, sharedWork };
@@ -67,7 +68,7 @@ it('report an unreachable Redis by the health check and metrics until it returns
   const redis = await RedisServer.start();
   stops.push(async () => await redis.stop());
   const conditions = new Conditions();
-  const maps = new OriginMaps({ ovtPort: 9000, conditions, logger: new RecordingLogger() });
+  const maps = new OriginMaps({ ovtPort: 9000, clock: systemClock, conditions, logger: new RecordingLogger() });
   stops.push(async () => await maps.close());
   const page = (): string => metricsText(originMapMetrics(() => maps.figures));
   maps.follow([hostWith(redis.address)]);

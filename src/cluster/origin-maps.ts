@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { OriginMapStoreConfig } from '../config/index.ts';
 import type { SharedWork, Work, WorkState } from '../core/shared-work.ts';
 import type { VirtualHost } from '../core/virtual-host.ts';
+import type { Clock } from '../util/clock.ts';
 import type { Conditions } from '../util/conditions.ts';
 import type { Logger } from '../util/logger.ts';
 import { OriginMap, type OriginMapFigures, type OriginMapOptions } from './origin-map.ts';
@@ -37,6 +38,7 @@ function workName({ kind, vhost, app, name }: Work): string {
 export class OriginMaps implements SharedWork {
   readonly #ovtPort: number | null;
   readonly #ovtScheme: 'ovt' | 'ovts';
+  readonly #clock: Clock;
   readonly #conditions: Conditions;
   readonly #logger: Logger;
   /** By virtual host: a deleted and recreated one is another object. */
@@ -49,9 +51,10 @@ export class OriginMaps implements SharedWork {
   readonly #closing = new Set<Promise<void>>();
 
   /** `ovtPort`: port where edges pull streams from this server; null: none. */
-  constructor(options: Pick<OriginMapOptions, 'ovtPort' | 'ovtScheme'> & { readonly conditions: Conditions; readonly logger: Logger }) {
+  constructor(options: Pick<OriginMapOptions, 'ovtPort' | 'ovtScheme' | 'clock' | 'logger'> & { readonly conditions: Conditions }) {
     this.#ovtPort = options.ovtPort;
     this.#ovtScheme = options.ovtScheme ?? 'ovt';
+    this.#clock = options.clock;
     this.#conditions = options.conditions;
     this.#logger = options.logger;
   }
@@ -88,6 +91,7 @@ export class OriginMaps implements SharedWork {
           config: originMapStore,
           ovtPort: this.#ovtPort,
           ovtScheme: this.#ovtScheme,
+          clock: this.#clock,
           logger: this.#logger.child({ vhost: vhost.name }),
         },
         onReachable: (reachable) => this.#tell(vhost, reachable),

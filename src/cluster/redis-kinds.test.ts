@@ -3,6 +3,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
 import { masterOf, type RedisSet, startCluster, startSentinels, startTls } from '../../test/support/redis-sets.ts';
 import type { RedisServerConfig } from '../config/index.ts';
+import { systemClock } from '../util/clock.ts';
 import { OriginMap } from './origin-map.ts';
 
 const REFRESH_MS = 150;
@@ -22,7 +23,7 @@ async function started<S extends RedisSet>(starting: Promise<S>): Promise<S> {
 function open(redisServer: RedisServerConfig, originHostName?: string) {
   const logger = new RecordingLogger();
   const config = { redisServer, ...(originHostName !== undefined && { originHostName }) };
-  const map = new OriginMap({ config, ovtPort: 9000, logger, expiryS: 3, refreshMs: REFRESH_MS });
+  const map = new OriginMap({ config, ovtPort: 9000, clock: systemClock, logger, expiryS: 3, refreshMs: REFRESH_MS });
   stops.push(async () => await map.close());
   const said = () => logger.lines.map(({ message }) => message);
   return { map, said };

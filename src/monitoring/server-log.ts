@@ -1,19 +1,21 @@
 /** A running server's reports: the lines of its log, and its notices. */
 import { type ServerConfig, secretsOf } from '../config/index.ts';
 import { NoticeBoard } from '../core/notices/notice-board.ts';
-import type { Running } from '../core/running.ts';
 import { BudgetedLogger, limitedLines } from '../util/budgeted-logger.ts';
 import type { Clock } from '../util/clock.ts';
 import { GatedLines, type LeveledLines } from '../util/gated-lines.ts';
 import { KnownSecrets } from '../util/known-secrets.ts';
+import type { LineBudget } from '../util/line-budget.ts';
 import { LogTail, TailedLines } from '../util/log-tail.ts';
 import type { Logger, LogLines } from '../util/logger.ts';
 import { hidingAddresses, textWithout } from '../util/private-logger.ts';
 
-/** All of it is closed by what is in `running`. */
+/** Its owner closes `budget` and `notices`. */
 export interface ServerLog {
   /** Where lines are written, with the level from which on they are. */
   readonly lines: LeveledLines;
+  /** Counts lines, and tells how many were left out. */
+  readonly budget: LineBudget;
   /** Writes there, within its budget, and without the addresses of clients where they are to be hidden. */
   readonly logger: Logger;
   /** The newest lines, for those who follow them. */
@@ -30,11 +32,10 @@ export interface ServerLogOptions {
   /** The level does not follow the configuration. */
   readonly keepLevel: boolean;
   readonly clock: Clock;
-  readonly running: Running[];
 }
 
 /** The log of a server with this configuration. */
-export function serverLog(config: ServerConfig, { written, keepLevel, clock, running }: ServerLogOptions): ServerLog {
+export function serverLog(config: ServerConfig, { written, keepLevel, clock }: ServerLogOptions): ServerLog {
   const lines = 'level' in written ? written : new GatedLines(written, 'debug');
   if (!keepLevel && 'level' in written) lines.level = config.log.level;
   const secrets = new KnownSecrets();
@@ -42,9 +43,7 @@ export function serverLog(config: ServerConfig, { written, keepLevel, clock, run
   const tail = new LogTail({ clock, secrets });
   const tailed = new TailedLines(lines, tail);
   const budget = limitedLines(clock, tailed);
-  running.push({ keeps: true, stop: async () => budget.close() });
   const whole = new BudgetedLogger(() => tailed, budget);
   const notices = new NoticeBoard({ clock, secrets, ...(config.privacyProtection && { hide: textWithout }) });
-  running.push({ stop: async () => notices.close() });
-  return { lines, logger: config.privacyProtection ? hidingAddresses(whole) : whole, tail, notices, secrets };
+  return { lines, budget, logger: config.privacyProtection ? hidingAddresses(whole) : whole, tail, notices, secrets };
 }

@@ -14,7 +14,6 @@ import { readOverlays } from '../core/overlay-files.ts';
 import { PullRegistry } from '../core/pull-registry.ts';
 import { QueueRegistry } from '../core/queue-registry.ts';
 import { RestingSources } from '../core/resting-sources.ts';
-import type { Running } from '../core/running.ts';
 import { StreamDemand } from '../core/stream-demand.ts';
 import { StreamLineage } from '../core/stream-lineage.ts';
 import { scaledDeliveryLimits } from '../delivery/pool/delivery-limits.ts';
@@ -40,7 +39,7 @@ import type { TimeoutScale } from '../util/timeout-scale.ts';
 import type { ServiceList } from './service-list.ts';
 import type { StateFolder } from './state-folder.ts';
 
-/** Options of the core; `running` receives the parts to stop. */
+/** Options of the core. */
 export interface ServerCoreOptions {
   readonly config: ServerConfig;
   readonly stateFolder: string;
@@ -54,7 +53,6 @@ export interface ServerCoreOptions {
   readonly reading: AllowedFolders;
   /** Its services come when the core is there. */
   readonly services: ServiceList;
-  readonly running: Running[];
 }
 
 /** The core as services see it, with the parts that the server needs besides. */
@@ -79,36 +77,31 @@ export interface ServerCore
   readonly keyUses: KeyUses;
 }
 
-/** Without applications, publishers and pull sources; nothing listens. */
+/** Without applications, publishers and pull sources; nothing listens. Its owner stops the parts. */
 export async function makeCore(options: ServerCoreOptions): Promise<ServerCore> {
-  const { config, stateFolder, state, clock, log, conditions, drain, timeoutScale, reading, services, running } = options;
+  const { config, stateFolder, state, clock, log, conditions, drain, timeoutScale, reading, services } = options;
   const { lines, logger, notices, secrets } = log;
   const threads = deliveryThreads(config, availableParallelism());
+  const views = threads === 0 ? (await import('../delivery-views.ts')).VIEWS : {};
   const limits = new ServerLimits(config, threads, logger);
-  running.push(limits);
   const certificates = new CertificateStore(logger, { conditions });
-  running.push({ stop: async () => certificates.close() });
   const { ovt } = config.bind.publishers;
   const originMaps = new OriginMaps({
     // Nodes without TLS can use the plain port, if there is one.
     ovtPort: ovt?.port ?? ovt?.tlsPort ?? null,
     ovtScheme: ovt?.port === undefined ? 'ovts' : 'ovt',
-    conditions,
-    logger: logger.child({ part: 'origin-map' }),
+    ...{ clock, conditions, logger: logger.child({ part: 'origin-map' }) },
   });
   const queues = new QueueRegistry(clock);
   const transcoderLogger = logger.child({ part: 'transcoder' });
   const transcoder = new TranscoderSupervisor({ clock, logger: transcoderLogger, queues, ...config.modules.transcoder });
   void logSandbox(transcoderLogger);
   const webhooks = new AdmissionWebhooks({ clock, logger: logger.child({ part: 'admission' }) });
-  // Sessions end while the server stops: their control servers are notified after everything else.
-  running.push({ keeps: true, stop: () => webhooks.stop() });
   const access = new AccessControls({
     ...{ clock, onFault: logFaults(logger), tell: logDenied(logger, notices) },
     checksOf: allChecks(clock, (settings) => webhooks.check(settings)),
   });
   const keyUses = new KeyUses({ stateFolder, logger, times: () => access.keys.uses });
-  running.push({ keeps: true, stop: () => keyUses.stop() });
   const findings = new DefinitionFindings({ bind: config.bind, logger, secrets });
   const lineage = new StreamLineage();
   const liveStreams = new LiveStreams(({ vhost, app, stream }) => {
@@ -161,8 +154,8 @@ export async function makeCore(options: ServerCoreOptions): Promise<ServerCore> 
   });
   const restingSources = new RestingSources();
   const delivery = new DeliveryPool({
-    views: threads === 0 ? (await import('../delivery-views.ts')).VIEWS : {},
     ...{
+      views,
       threads,
       sleeps: true,
       admission: limits.admission,
@@ -188,7 +181,6 @@ export async function makeCore(options: ServerCoreOptions): Promise<ServerCore> 
   });
   certificates.addFollower((all) => delivery.setCertificates(all));
   delivery.setDefaultCrossDomains(config.defaults.crossDomains ?? { urls: [], headers: [] });
-  running.push(delivery);
   drain.follow((active) => {
     logger.info(
       {},

@@ -2,7 +2,6 @@ import { join, resolve } from 'node:path';
 import type { ServerConfig } from '../config/index.ts';
 import { watchedFolders } from '../config/server-config.ts';
 import { PullDocumentStore } from '../core/pull-store.ts';
-import type { Running } from '../core/running.ts';
 import { loadOrCreateAccessToken } from '../state/access-token.ts';
 import { ApiState } from '../state/api-state.ts';
 import { DiskWatch } from '../state/disk-watch.ts';
@@ -11,52 +10,55 @@ import { StateStore } from '../state/state-store.ts';
 import type { Conditions } from '../util/conditions.ts';
 import type { Logger } from '../util/logger.ts';
 
-/** The parts of the state folder. */
-export interface StateFolder {
+/** Options of the state folder. */
+export interface StateFolderOptions {
+  readonly config: ServerConfig;
+  /** Objects that the API made in earlier runs are hidden. */
+  readonly forgets: boolean;
+  readonly conditions: Conditions;
+  readonly logger: Logger;
+}
+
+/** The parts of the state folder. Its owner stops them, `lock` last. */
+export class StateFolder {
+  readonly lock: StateLock;
+  /** Objects that the API made in earlier runs. The owner forgets hidden ones once the server has started, and takes them back at a stop. */
+  readonly apiState: ApiState;
+  /** Watches the disks from `start` on. */
+  readonly disks: DiskWatch;
   /** Virtual hosts and applications that the API made. */
   readonly vhosts: StateStore;
   /** Persistent streams that the API made. */
   readonly pulls: PullDocumentStore;
-  /** The token of the API, and its file; null if the configuration names the token. */
-  readonly apiAccess: { readonly token: string; readonly file: string | null };
-  /** Call when the server has started: deletes the hidden documents for good. */
-  forgetHidden(): Promise<void>;
-}
+  readonly #folder: string;
+  readonly #options: StateFolderOptions;
 
-/**
- * Takes the folder for this server, and watches its disks; `running` takes what gives it back. Rejects with `StateFolderProblem` when it
- * cannot be used or has another server.
- */
-export async function openStateFolder(
-  folder: string,
-  options: {
-    readonly config: ServerConfig;
-    /** Objects that the API made in earlier runs are hidden. */
-    readonly forgets: boolean;
-    readonly conditions: Conditions;
-    readonly logger: Logger;
-    readonly running: Running[];
-  },
-): Promise<StateFolder> {
-  const { config, forgets, conditions, logger, running } = options;
-  // It may be read while it is not being written.
-  const lock = await StateLock.open(folder);
-  running.push({ last: true, stop: async () => lock.release() });
-  const apiState = new ApiState(folder, logger);
-  apiState.takeBack();
-  if (forgets) {
-    // Forgotten state is deleted once the start has succeeded, and not before.
-    running.push({ keeps: true, stop: async () => apiState.takeBack() });
-    apiState.hide();
+  private constructor(folder: string, lock: StateLock, options: StateFolderOptions) {
+    const { config, conditions, logger } = options;
+    this.#folder = folder;
+    this.#options = options;
+    this.lock = lock;
+    this.apiState = new ApiState(folder, logger);
+    const folders = watchedFolders(config, folder).map((one) => (one.path === resolve(folder) ? { ...one, mark: LOCK_FILE } : one));
+    this.disks = new DiskWatch({ conditions, logger, folders });
+    this.vhosts = new StateStore(join(folder, 'vhosts'), logger);
+    this.pulls = new PullDocumentStore(join(folder, 'pulls'), logger);
   }
-  const folders = watchedFolders(config, folder).map((one) => (one.path === resolve(folder) ? { ...one, mark: LOCK_FILE } : one));
-  const disks = new DiskWatch({ conditions, logger, folders });
-  running.push(disks);
-  await disks.start();
-  const token = config.managers.api.accessToken;
-  const apiAccess = token === '' ? await loadOrCreateAccessToken(folder, logger) : { token, file: null };
-  const vhosts = new StateStore(join(folder, 'vhosts'), logger);
-  const pulls = new PullDocumentStore(join(folder, 'pulls'), logger);
-  running.push({ keeps: true, stop: () => vhosts.settle() }, { keeps: true, stop: () => pulls.settle() });
-  return { vhosts, pulls, apiAccess, forgetHidden: () => apiState.forget() };
+
+  /** Takes the folder for this server. Rejects with `StateFolderProblem` when it cannot be used or has another server. */
+  static async open(folder: string, options: StateFolderOptions): Promise<StateFolder> {
+    // It may be read while it is not being written.
+    return new StateFolder(folder, await StateLock.open(folder), options);
+  }
+
+  /** Call once the owner is ready to stop all parts. Resolves with the token of the API, and its file; null if the configuration names the token. */
+  async start(): Promise<{ readonly token: string; readonly file: string | null }> {
+    const { config, forgets, logger } = this.#options;
+    this.apiState.takeBack();
+    // Forgotten state is deleted once the start has succeeded, and not before.
+    if (forgets) this.apiState.hide();
+    await this.disks.start();
+    const token = config.managers.api.accessToken;
+    return token === '' ? await loadOrCreateAccessToken(this.#folder, logger) : { token, file: null };
+  }
 }

@@ -19,7 +19,6 @@ import type { ServerLimits } from '../delivery/server-limits.ts';
 import type { CertificateStore } from '../delivery/tls/certificate-store.ts';
 import type { LiveStreams } from '../playout/live-source.ts';
 import type { FfmpegFiles } from '../playout/media-file.ts';
-import type { SrtLinks } from '../transport/srt/srt-metrics.ts';
 import type { AllowedFolders } from '../util/allowed-folders.ts';
 import type { Clock } from '../util/clock.ts';
 import type { Conditions } from '../util/conditions.ts';
@@ -76,8 +75,6 @@ export interface Service {
   readonly publishers?: readonly Publisher[];
   /** Sources for pulled streams. */
   readonly pullSources?: readonly PullSource[];
-  /** Live SRT connections, for `/metrics`. */
-  readonly srtLinks?: readonly SrtLinks[];
   /** Its figures, for `/metrics`. */
   readonly metrics?: readonly MetricSource[];
   /** An application runs, for the first time or with new settings. Called for each. */

@@ -8,6 +8,7 @@
  * a second of the receiver.
  * Specifications: those of `services/rtmp` and `services/srt`.
  */
+import { srtMetrics } from '../../transport/srt/srt-metrics.ts';
 import type { Service, ServiceContext } from '../service.ts';
 import { PushPublisher } from './push-publisher.ts';
 
@@ -26,8 +27,7 @@ export async function startPushes({
   return {
     pushes,
     publishers: [pushes],
-    metrics: pushes.metrics,
-    srtLinks: [{ direction: 'push', statistics: () => pushes.statistics() }],
+    metrics: [...pushes.metrics, srtMetrics([{ direction: 'push', statistics: () => pushes.statistics() }])],
     finish: () => pushes.stop(),
   };
 }

@@ -14,6 +14,7 @@ import type { ServerConfig } from '../../config/index.ts';
 import { portsOf } from '../../config/server-config.ts';
 import type { SrtListenerConfig } from '../../transport/srt/listener.ts';
 import { readListenerOptions } from '../../transport/srt/socket-options.ts';
+import { srtMetrics } from '../../transport/srt/srt-metrics.ts';
 import { listenAddresses } from '../../util/listen-addresses.ts';
 import { scaleTimeouts } from '../../util/timeout-scale.ts';
 import type { Service, ServiceContext } from '../service.ts';
@@ -36,9 +37,11 @@ export function startSrt(context: ServiceContext): Service {
   const providers: SrtProvider[] = [];
   return {
     publishers: [publisher],
-    srtLinks: [
-      { direction: 'playback', statistics: () => publisher.statistics() },
-      { direction: 'ingest', statistics: () => providers.flatMap((provider) => provider.statistics()) },
+    metrics: [
+      srtMetrics([
+        { direction: 'playback', statistics: () => publisher.statistics() },
+        { direction: 'ingest', statistics: () => providers.flatMap((provider) => provider.statistics()) },
+      ]),
     ],
     listen: async () => {
       for (const host of listenAddresses(config.ip)) {

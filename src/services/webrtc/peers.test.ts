@@ -12,8 +12,11 @@ import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
 import { FakeWebrtcPublisher } from '../../../test/fakes/webrtc-publisher.ts';
 import { until } from '../../../test/harness/poll.ts';
 import { freePorts } from '../../../test/harness/ports.ts';
+import { OPEN_GATE } from '../../access/access-check.ts';
 import { parseServerConfig, readApplication } from '../../config/index.ts';
+import type { Orchestrator } from '../../core/orchestrator.ts';
 import { ServerLimits } from '../../delivery/server-limits.ts';
+import { systemClock } from '../../util/clock.ts';
 import { parseStun, StunAttribute, StunType, serializeStun, xorMappedAddress } from '../../wire/stun/stun-message.ts';
 import { startPeers } from './peers.ts';
 
@@ -64,16 +67,14 @@ async function start(head: string, candidates: string, publishers = ''): Promise
   const { config } = parseServerConfig(xml, 'Server.xml', {});
   const limits = new ServerLimits(config, 1, logger);
   running.push(limits);
-  const neighbours = {
-    limits,
-    virtualHostFor: () => 'default',
-    gate: new FakeIngestGate(),
-    providerSettings: () => readApplication({ name: 'app', type: 'live', providers: { webrtc: {} } }).typed.providers.webrtc ?? null,
-    finder: { find: () => null },
-    logger,
-  };
-  const parts = await startPeers(config, neighbours, running);
+  const application = { definition: { config: readApplication({ name: 'app', type: 'live', providers: { webrtc: {} } }).typed } };
+  const orchestrator = Object.assign(new FakeIngestGate(), { nameForHost: () => 'default', application: () => application });
+  const parts = await startPeers({
+    ...{ config, limits, logger, clock: systemClock, access: OPEN_GATE, finder: { find: () => null }, timeoutScale: 1 },
+    orchestrator: orchestrator as unknown as Orchestrator,
+  });
   if (parts === null) throw new Error('nothing was started');
+  running.push(parts);
   return parts.signallingPath;
 }
 

@@ -1,20 +1,18 @@
 /** The parts of WebRTC put together: media ports, publisher and provider, and signalling behind the delivery ports. */
 import { availableParallelism, tmpdir } from 'node:os';
-import type { Gatekeeper } from '../../access/access-check.ts';
 import type { ServerConfig } from '../../config/index.ts';
 import type { WebrtcProviderConfig } from '../../config/schema/providers.ts';
-import type { IngestGate } from '../../core/ingest.ts';
-import type { StreamFinder } from '../../core/stream-demand.ts';
+import { type Running, stopAll } from '../../core/running.ts';
 import { MainThreadServer } from '../../delivery/pool/main-thread-server.ts';
 import type { ServerLimits } from '../../delivery/server-limits.ts';
 import { removeStaleFolders } from '../../delivery/stale-folders.ts';
 import { AddressShares } from '../../util/address-shares.ts';
 import { bracketed } from '../../util/client-address.ts';
-import { systemClock } from '../../util/clock.ts';
+import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
 import { messageOf } from '../../util/message-of.ts';
 import type { MetricSource } from '../../util/metrics.ts';
-import type { TimeoutScale } from '../../util/timeout-scale.ts';
+import type { ServiceContext } from '../service.ts';
 import { type PortGroup, PUBLIC_IP, readCandidatePorts, wildcardOf, withOutside } from './candidate-ports.ts';
 import { PublishSide } from './ingest/publish-side.ts';
 import { WebrtcProvider } from './ingest/webrtc-provider.ts';
@@ -34,7 +32,7 @@ import { webrtcMetrics } from './webrtc-metrics.ts';
 const MAX_SENDERS = 8;
 const DEFAULT_CANDIDATES = ['*:10000/udp'];
 
-/** WebRTC as the rest of the server sees it; parts to stop are in `running`. */
+/** WebRTC as the rest of the server sees it. */
 export interface WebrtcParts {
   /** Null when `Bind/Publishers/WebRTC` is absent. */
   readonly publisher: WebrtcPublisher | null;
@@ -42,44 +40,50 @@ export interface WebrtcParts {
   readonly metrics: MetricSource;
   /** Unix socket on which delivery threads relay signalling. */
   readonly signallingPath: string;
+  /** Stops the parts, the last started first. Idempotent. */
+  stop(): Promise<void>;
 }
 
-/** The rest of the server as WebRTC sees it; it may be made later. */
-export interface WebrtcNeighbours {
-  readonly virtualHostFor: (host: string) => string | undefined;
-  readonly gate: IngestGate;
-  /** Who may publish and play. */
-  readonly access?: Gatekeeper;
-  /** `Providers/WebRTC` of an application; null when it is absent. */
-  readonly providerSettings: (vhost: string, app: string) => WebrtcProviderConfig | null;
-  /** Finds streams that are not there. */
-  readonly finder: StreamFinder;
-  readonly limits: ServerLimits;
-  readonly logger: Logger;
-  readonly timeoutScale?: TimeoutScale;
-}
+/** The parts of the server that WebRTC uses. */
+export type WebrtcContext = Pick<
+  ServiceContext,
+  'config' | 'clock' | 'orchestrator' | 'access' | 'finder' | 'limits' | 'logger' | 'timeoutScale'
+>;
 
 type WebrtcBind = NonNullable<ServerConfig['bind']['publishers']['webrtc']>;
 
 /**
- * Null when neither `Bind/Publishers/WebRTC` nor `Bind/Providers/WebRTC` is there. Throws when a port cannot be opened; what
- * runs is in `running`.
+ * Null when neither `Bind/Publishers/WebRTC` nor `Bind/Providers/WebRTC` is there. Rejects when a port cannot be opened; nothing is open
+ * then.
  */
-export async function startPeers(
-  config: ServerConfig,
-  neighbours: WebrtcNeighbours,
-  running: { stop(): Promise<void> }[],
-): Promise<WebrtcParts | null> {
-  const egress = config.bind.publishers.webrtc;
-  const ingest = config.bind.providers.webrtc;
+export async function startPeers(context: WebrtcContext): Promise<WebrtcParts | null> {
+  const { webrtc: egress } = context.config.bind.publishers;
+  const { webrtc: ingest } = context.config.bind.providers;
   if (egress === undefined && ingest === undefined) return null;
-  const { limits, logger: rootLogger, timeoutScale = 1 } = neighbours;
-  const logger = rootLogger.child({ publisher: 'webrtc' });
+  const running: Running[] = [];
+  const stop = (): Promise<void> => stopAll(running, context.logger);
+  try {
+    return { ...(await openPeers(context, running, { egress, ingest })), stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+/** `running` gets the parts as they start. */
+async function openPeers(
+  context: WebrtcContext,
+  running: Running[],
+  { egress, ingest }: { readonly egress: WebrtcBind | undefined; readonly ingest: WebrtcBind | undefined },
+): Promise<Omit<WebrtcParts, 'stop'>> {
+  const { config, clock, orchestrator, access, finder, limits, timeoutScale } = context;
+  const logger = context.logger.child({ publisher: 'webrtc' });
   const outside = await outsideAddress(config.stunServer, logger);
+  const sources: AddressSources = { config, outside, clock, logger };
   const portsOf = (side: string, bind: WebrtcBind | undefined): (() => PortGroup[]) =>
-    bind === undefined ? () => [] : candidatePorts(`Bind/${side}/WebRTC/IceCandidates/IceCandidate`, bind, { config, outside, logger });
+    bind === undefined ? () => [] : candidatePorts(`Bind/${side}/WebRTC/IceCandidates/IceCandidate`, bind, sources);
   const [ports, publishPorts] = [portsOf('Publishers', egress), portsOf('Providers', ingest)];
-  const current = new AddressWatch(() => ({ ports: ports(), publishPorts: publishPorts() }), systemClock);
+  const current = new AddressWatch(() => ({ ports: ports(), publishPorts: publishPorts() }), clock);
   const transport = await PeerTransport.open({
     ...current.value,
     current,
@@ -87,36 +91,36 @@ export async function startPeers(
     shares: peerShares(config, limits),
     ...(limits.descriptors !== null && { descriptors: limits.descriptors }),
     threads: Math.min(MAX_SENDERS, availableParallelism()),
-    clock: systemClock,
+    clock,
     logger,
     timeoutScale,
   });
   running.push({ stop: () => transport.close() });
-  const relayPlans = {
-    play: relayPlan('Publishers', egress, { config, outside, logger }),
-    publish: relayPlan('Providers', ingest, { config, outside, logger }),
-  };
+  const relayPlans = { play: relayPlan('Publishers', egress, sources), publish: relayPlan('Providers', ingest, sources) };
   const relay = await TurnRelay.open({
     listen: placesToListen(Object.values(relayPlans).map(({ value }) => value)),
     transport,
-    clock: systemClock,
+    clock,
     logger,
     timeoutScale,
   });
   running.push({ stop: async () => relay.close() });
-  const publisher = egress === undefined ? null : new WebrtcPublisher({ transport, clock: systemClock, logger, finder: neighbours.finder });
+  const virtualHostFor = (host: string): string | undefined => orchestrator.nameForHost(host);
+  const publisher = egress === undefined ? null : new WebrtcPublisher({ transport, clock, logger, finder });
   if (publisher !== null) running.push({ stop: async () => publisher.stop() });
   const play =
     publisher === null || egress === undefined
       ? null
       : new PlaySide({
-          ...{ publisher, access: neighbours.access, virtualHostFor: neighbours.virtualHostFor, turns: limits.newcomers },
+          ...{ publisher, access, virtualHostFor, turns: limits.newcomers },
           ...{ iceServersFor: iceServersOf(egress, relayPlans.play), logger: logger.limited, timeoutScale },
         });
-  const provider = ingest === undefined ? null : webrtcProvider(transport, neighbours, running);
+  const provider = ingest === undefined ? null : webrtcProvider(transport, context);
+  if (provider !== null) running.push({ stop: async () => provider.stop() });
   const publish =
-    ingest === undefined || provider === null ? null : publishSide(provider, iceServersOf(ingest, relayPlans.publish), neighbours);
-  const { virtualHostFor } = neighbours;
+    ingest === undefined || provider === null
+      ? null
+      : publishSide(provider, context, { iceServersFor: iceServersOf(ingest, relayPlans.publish), virtualHostFor });
   const signalling = new SignallingServer({
     play: play === null ? null : { side: play, ports: signallingPorts(egress) },
     publish: publish === null ? null : { side: publish, ports: signallingPorts(ingest) },
@@ -157,37 +161,34 @@ function signallingPorts(bind: WebrtcBind | undefined): ReadonlySet<number> {
   return new Set([port, tlsPort].filter((number) => number !== undefined));
 }
 
-function webrtcProvider(
-  transport: PeerTransport,
-  { gate, providerSettings, logger: rootLogger }: WebrtcNeighbours,
-  running: { stop(): Promise<void> }[],
-): WebrtcProvider {
-  const logger = rootLogger.child({ provider: 'webrtc' });
-  const provider = new WebrtcProvider({
+/** `Providers/WebRTC` of an application; null when it is absent. */
+function providerSettings({ orchestrator }: WebrtcContext, vhost: string, app: string): WebrtcProviderConfig | null {
+  return orchestrator.application(vhost, app)?.definition.config.providers?.webrtc ?? null;
+}
+
+function webrtcProvider(transport: PeerTransport, context: WebrtcContext): WebrtcProvider {
+  const { orchestrator: gate, clock } = context;
+  return new WebrtcProvider({
     gate,
     transport,
     settingsOf: (vhost, app) => {
-      const settings = providerSettings(vhost, app);
+      const settings = providerSettings(context, vhost, app);
       return settings === null ? null : { timeout: settings.timeout, keyframeInterval: settings.fIRInterval };
     },
-    clock: systemClock,
-    logger,
+    clock,
+    logger: context.logger.child({ provider: 'webrtc' }),
   });
-  running.push({ stop: async () => provider.stop() });
-  return provider;
 }
 
 function publishSide(
   provider: WebrtcProvider,
-  iceServersFor: IceServersFor,
-  { access, virtualHostFor, providerSettings, limits, logger: rootLogger, timeoutScale }: WebrtcNeighbours,
+  context: WebrtcContext,
+  options: { readonly iceServersFor: IceServersFor; readonly virtualHostFor: (host: string) => string | undefined },
 ): PublishSide {
-  const logger = rootLogger.child({ provider: 'webrtc' });
-  const crossDomainsOf = (vhost: string, app: string) => providerSettings(vhost, app)?.crossDomains ?? null;
-  return new PublishSide({
-    ...{ provider, access, virtualHostFor, crossDomainsOf, iceServersFor, logger: logger.limited, timeoutScale },
-    turns: limits.newcomers,
-  });
+  const { access, limits, timeoutScale } = context;
+  const logger = context.logger.child({ provider: 'webrtc' });
+  const crossDomainsOf = (vhost: string, app: string) => providerSettings(context, vhost, app)?.crossDomains ?? null;
+  return new PublishSide({ ...options, provider, access, crossDomainsOf, logger: logger.limited, timeoutScale, turns: limits.newcomers });
 }
 
 /** Servers told to peers that ask for `transport=tcp`, or to all with `TcpForce`: those configured, then our relay. */
@@ -210,13 +211,14 @@ interface AddressSources {
   readonly config: ServerConfig;
   /** The address that the STUN server tells; null while it is not known. */
   readonly outside: string | null;
+  readonly clock: Clock;
   readonly logger: Logger;
 }
 
 function relayPlan(side: string, bind: WebrtcBind | undefined, sources: AddressSources): AddressWatch<RelayPlan> {
   const element = `Bind/${side}/WebRTC/IceCandidates/TcpRelay`;
   const entries = withPublicAddress(element, bind?.iceCandidates?.tcpRelay ?? [], sources);
-  return new AddressWatch(() => named(element, () => readRelayAddresses(entries, sources.config.ip, bind?.tcpRelayBind)), systemClock);
+  return new AddressWatch(() => named(element, () => readRelayAddresses(entries, sources.config.ip, bind?.tcpRelayBind)), sources.clock);
 }
 
 /** Players and publishers usually share the relay's port. */

@@ -13,40 +13,21 @@
  * Specifications: RFC 8825 and those it names (8445, 8489, 6544, 5764, 3711, 7714, 8834, 4585, 4588), RFC 9725 (WHIP), draft-ietf-wish-whep,
  * RFC 8656 (TURN over TCP), draft-holmer-rmcat-transport-wide-cc-extensions.
  */
-import { type Running, stopAll } from '../../core/running.ts';
 import type { Service, ServiceContext } from '../service.ts';
 
 /** Opens the media ports and hands the signalling to the delivery. Rejects when they cannot be opened; nothing is open then. */
-export async function startWebrtc({
-  config,
-  openings,
-  orchestrator,
-  access,
-  finder,
-  limits,
-  delivery,
-  logger,
-  timeoutScale,
-}: ServiceContext): Promise<Service> {
+export async function startWebrtc(context: ServiceContext): Promise<Service> {
+  const { config, openings, delivery } = context;
   const { publishers, providers } = config.bind;
   if (publishers.webrtc === undefined && providers.webrtc === undefined) return {};
   // The hundred modules are loaded only if the ports are configured.
   const { startPeers } = await import('./peers.ts');
-  const running: Running[] = [];
-  const neighbours = {
-    ...{ gate: orchestrator, access, finder, limits, logger, timeoutScale },
-    virtualHostFor: (host: string) => orchestrator.nameForHost(host),
-    providerSettings: (vhost: string, app: string) => orchestrator.application(vhost, app)?.definition.config.providers?.webrtc ?? null,
-  };
-  const opening = openings.open('a port of Bind/Providers/WebRTC or Bind/Publishers/WebRTC', () => startPeers(config, neighbours, running));
-  const peers = await opening.catch(async (error: unknown) => {
-    await stopAll(running, logger);
-    throw error;
-  });
-  if (peers !== null) delivery.relaySignalling(peers.signallingPath);
+  const peers = await openings.open('a port of Bind/Providers/WebRTC or Bind/Publishers/WebRTC', () => startPeers(context));
+  if (peers === null) return {};
+  delivery.relaySignalling(peers.signallingPath);
   return {
-    publishers: peers?.publisher == null ? [] : [peers.publisher],
-    metrics: peers === null ? [] : [peers.metrics],
-    finish: () => stopAll(running, logger),
+    publishers: peers.publisher === null ? [] : [peers.publisher],
+    metrics: [peers.metrics],
+    finish: () => peers.stop(),
   };
 }

@@ -43,3 +43,18 @@ test('every connection has metrics, labelled with its stream or viewer', () => {
   expect(text.match(/^# TYPE /gm)).toHaveLength(new Set(text.match(/^# TYPE \S+/gm)).size);
   expect(text.endsWith('\n')).toBe(true);
 });
+
+test('services with connections share the metrics of one page', () => {
+  const pushes = srtMetrics([{ direction: 'push', statistics: () => [link('live', '3', 40)] }]);
+  const viewers = srtMetrics([{ direction: 'playback', statistics: () => [link('live', '1', 20)] }]);
+  const text = metricsText({
+    *collect(page) {
+      for (const source of [pushes, viewers]) yield* source.collect(page) ?? [];
+    },
+  });
+  expect(text.match(/^# TYPE /gm)).toHaveLength(new Set(text.match(/^# TYPE \S+/gm)).size);
+  expect(text.match(/^millrace_srt_rtt_seconds\{direction="\w+"/gm)).toEqual([
+    'millrace_srt_rtt_seconds{direction="push"',
+    'millrace_srt_rtt_seconds{direction="playback"',
+  ]);
+});

@@ -40,7 +40,7 @@ const MAX_LINKS = 200;
 /** Connections after which other work of the thread may run. */
 const LINKS_AT_ONCE = 100;
 
-/** All open connections, each with its own labels as long as there are free slots. */
+/** All open connections of these owners, each with its own labels as long as there are free slots. Services that have some share the metrics. */
 export function srtMetrics(sources: readonly SrtLinks[]): MetricSource {
   const definitions = METRICS.map(
     ([name, help, value]): SeriesDefinition<LinkStatistics> => ({
