@@ -1,5 +1,6 @@
 /** What each stream did in the last half hour, so that whoever opens its page sees the past. */
 import type { PublisherKind } from '../core/kinds.ts';
+import { streamKey } from '../core/stream-address.ts';
 import type { Track } from '../media/track.ts';
 import type { Clock } from '../util/clock.ts';
 import { SAMPLE_MS } from './figure-history.ts';
@@ -87,7 +88,7 @@ export class StreamHistory {
 
   /** The past of a stream, oldest first; samples of times without it are missing. */
   samples(vhost: string, app: string, stream: string): StreamSample[] {
-    const past = this.#pasts.get(keyOf(vhost, app, stream));
+    const past = this.#pasts.get(streamKey({ vhost, app, stream }));
     if (past === undefined) return [];
     const first = Math.max(0, this.#round - KEPT);
     const found: StreamSample[] = [];
@@ -124,7 +125,7 @@ export class StreamHistory {
     this.#times[round % KEPT] = this.#clock.now();
     for (const { name: vhost, applications } of this.#server.virtualHosts) {
       for (const { name: app, streams } of applications.values()) {
-        for (const stream of streams) this.#note(keyOf(vhost, app, stream.name), stream, round, ms);
+        for (const stream of streams) this.#note(streamKey({ vhost, app, stream: stream.name }), stream, round, ms);
       }
     }
     for (const [key, past] of this.#pasts) {
@@ -167,11 +168,6 @@ export class StreamHistory {
     this.#pasts.set(key, past);
     return past;
   }
-}
-
-/** No name has a slash. */
-function keyOf(vhost: string, app: string, stream: string): string {
-  return `${vhost}/${app}/${stream}`;
 }
 
 /** Fits in its place; what is no number is not known. */

@@ -1,5 +1,6 @@
 /** Makes sums of notices that come in floods, so that they neither push out the rare ones nor cost by the piece. */
 import type { Clock } from '../../util/clock.ts';
+import { type StreamAddress, streamKey } from '../stream-address.ts';
 import type { Notice, RefusalNotice, SessionNotice } from './notice.ts';
 
 /** This many sessions per second are posted one by one; the rest of the second is summed up. */
@@ -74,8 +75,8 @@ export class BurstFold {
     return window.told <= window.most;
   }
 
-  #addSession({ vhost, app, stream }: { readonly vhost: string; readonly app: string; readonly stream: string }, starts: boolean): void {
-    const key = this.#roomFor(`session ${vhost}/${app}/${stream}`, 'session');
+  #addSession({ vhost, app, stream }: StreamAddress, starts: boolean): void {
+    const key = this.#roomFor(`session ${streamKey({ vhost, app, stream })}`, 'session');
     const sum = this.#sums.get(key);
     const { started, ended } = sum?.type === 'session.summary' ? sum : { started: 0, ended: 0 };
     const place = key === 'session' ? {} : { vhost, app, stream };
