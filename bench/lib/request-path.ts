@@ -25,7 +25,7 @@ import { systemClock } from '../../src/util/clock.ts';
 
 const MAX_AGE = { masterPlaylistMaxAge: 0, chunklistMaxAge: 0, segmentMaxAge: -1 };
 const VIEW: LlhlsViewSettings = {
-  ...{ streamKey: 'k', originMode: false, enablePreloadHint: true, rewindSegmentCount: 12, segmentCount: 10 },
+  ...{ runMark: 'k', originMode: false, enablePreloadHint: true, rewindSegmentCount: 12, segmentCount: 10 },
   ...{
     defaultLegacy: false,
     defaultRewind: true,

@@ -4,8 +4,8 @@ import type { Timebase } from '../media/timebase.ts';
 import type { Clock } from '../util/clock.ts';
 import type { Logger } from '../util/logger.ts';
 import { configBytes, type FailedMessage, type FileMessage, type FileTrackMessage, READ_WINDOW } from './messages.ts';
+import { FrameFlag, type FrameHeader, FrameType } from './process-frames.ts';
 import { type ProcessOptions, TranscoderProcess } from './transcoder-process.ts';
-import { FrameFlag, type FrameHeader, FrameType } from './wire.ts';
 
 /** A file must have told its tracks by then, ms. */
 const OPEN_DEADLINE_MS = 10_000;

@@ -1,5 +1,5 @@
 import type { Duplex } from 'node:stream';
-import { type FrameHeader, serializeFrameHeader } from './wire.ts';
+import { type FrameHeader, serializeFrameHeader } from './process-frames.ts';
 
 const EMPTY = new Uint8Array(0);
 /** Bytes that may wait for the other end before the writer counts as congested. */

@@ -3,10 +3,10 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { ManualClock } from '../../test/fakes/manual-clock.ts';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
 import type { HelloMessage } from './messages.ts';
+import { FrameType } from './process-frames.ts';
 import { ProcessSlot, type ProcessSlotOptions } from './process-slot.ts';
 import type { SupervisedJob } from './supervised-job.ts';
 import type { ProcessOwner } from './transcoder-process.ts';
-import { FrameType } from './wire.ts';
 
 const { processes, spawning } = vi.hoisted(() => ({
   processes: [] as { readonly owner: ProcessOwner; readonly killed: string[] }[],

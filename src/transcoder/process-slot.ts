@@ -4,9 +4,9 @@ import type { Logger } from '../util/logger.ts';
 import { messageOf } from '../util/message-of.ts';
 import type { FrameWriter } from './frame-writer.ts';
 import type { HelloMessage, StatusMessage } from './messages.ts';
+import { type FrameHeader, FrameType } from './process-frames.ts';
 import { FULL_WEIGHT, type SupervisedJob } from './supervised-job.ts';
 import { type ProcessOptions, TranscoderProcess } from './transcoder-process.ts';
-import { type FrameHeader, FrameType } from './wire.ts';
 
 const FIRST_RESTART_DELAY_MS = 100;
 const MAX_RESTART_DELAY_MS = 10_000;

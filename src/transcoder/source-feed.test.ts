@@ -7,8 +7,8 @@ import type { Track } from '../media/track.ts';
 import { BoundedQueue } from '../util/bounded-queue.ts';
 import { FrameWriter } from './frame-writer.ts';
 import { VIDEO_WINDOW } from './process/pipeline.ts';
+import { FrameFlag, FrameReader, FrameType } from './process-frames.ts';
 import { DECODER_BYTES, SourceFeed } from './source-feed.ts';
-import { FrameFlag, FrameReader, FrameType } from './wire.ts';
 
 const VIDEO = videoTrack();
 const SOUND = audioTrack();

@@ -4,7 +4,7 @@ import type { BoundedQueue } from '../util/bounded-queue.ts';
 import type { FrameWriter } from './frame-writer.ts';
 import { sourceMessage } from './messages.ts';
 import { AUDIO_WINDOW, VIDEO_WINDOW } from './process/pipeline.ts';
-import { FrameFlag, FrameType } from './wire.ts';
+import { FrameFlag, FrameType } from './process-frames.ts';
 
 /** Packets of one inbound track that may wait for its decoder: some five seconds, long enough for a process to start again. */
 export const DECODER_THRESHOLD = { video: 150, audio: 250 } as const;

@@ -8,9 +8,9 @@ import type { Logger } from '../util/logger.ts';
 import { EncodeOutput } from './encode-output.ts';
 import type { FrameWriter } from './frame-writer.ts';
 import { type ChildQueue, encodeMessages, type FailedMessage, type NoticeMessage, type OpenMessage } from './messages.ts';
+import { FrameFlag, type FrameHeader, FrameType } from './process-frames.ts';
 import { DECODER_THRESHOLD, SourceFeed } from './source-feed.ts';
 import type { TranscoderCounts } from './transcoder-metrics.ts';
-import { FrameFlag, type FrameHeader, FrameType } from './wire.ts';
 
 /** Options of a job, from the core. */
 export type JobOptions = Parameters<Transcoder['open']>[0];

@@ -5,8 +5,8 @@ import type { Clock } from '../util/clock.ts';
 import { messageOf } from '../util/message-of.ts';
 import { FrameWriter } from './frame-writer.ts';
 import type { HelloMessage } from './messages.ts';
+import { type FrameHeader, FrameReader, FrameType } from './process-frames.ts';
 import { environmentOf, sandboxed } from './sandbox.ts';
-import { type FrameHeader, FrameReader, FrameType } from './wire.ts';
 
 /** The program transcoder processes run, also after a build. */
 export const CHILD_ENTRY = new URL(import.meta.url.endsWith('.ts') ? './process/child.ts' : './process/child.js', import.meta.url);

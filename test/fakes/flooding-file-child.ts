@@ -1,7 +1,7 @@
 /** A file process under the control of a malicious file: it sends without end and without waiting. */
 import { FrameWriter } from '../../src/transcoder/frame-writer.ts';
 import { live } from '../../src/transcoder/process/child-life.ts';
-import { FrameType } from '../../src/transcoder/wire.ts';
+import { FrameType } from '../../src/transcoder/process-frames.ts';
 
 const NOTHING = { flags: 0, job: 0, id: 0, pts: 0, dts: 0, duration: 0 };
 

@@ -13,11 +13,11 @@ import {
   type SentListener,
   type TakenConnection,
 } from './answer-sink.ts';
+import type { ByteTransport, TransportEvents } from './byte-transport.ts';
 import type { Image } from './direct-sender.ts';
 import { type Framing, readFraming } from './framing.ts';
 import { RequestReader } from './request-reader.ts';
 import { type DateLine, statusLine } from './status-line.ts';
-import type { Wire, WireEvents } from './wire.ts';
 
 const NOTHING: readonly Uint8Array[] = [];
 
@@ -47,12 +47,12 @@ export class HttpConnection implements AnswerSink {
   readonly localPort: number;
   readonly secure: boolean;
   readonly openedAt: number;
-  readonly #wire: Wire;
+  readonly #transport: ByteTransport;
   readonly #context: HttpConnectionContext;
   readonly #reader: RequestReader;
   /** Listeners of answers in the socket's queue, oldest first. */
   readonly #sending: (SentListener | null)[] = [];
-  readonly #events: WireEvents = {
+  readonly #events: TransportEvents = {
     data: this.#guarded((chunk: Buffer) => this.#onData(chunk)),
     drain: this.#guarded(() => this.#pump()),
     written: this.#guarded((complete: boolean) => this.#onWritten(complete)),
@@ -81,29 +81,29 @@ export class HttpConnection implements AnswerSink {
   #requests = 0;
   #reason = '';
 
-  /** Takes ownership of the wire. */
-  constructor(wire: Wire, context: HttpConnectionContext, client: ClientEnd) {
-    this.#wire = wire;
+  /** Takes ownership of the transport. */
+  constructor(transport: ByteTransport, context: HttpConnectionContext, client: ClientEnd) {
+    this.#transport = transport;
     this.#context = context;
     this.#reader = new RequestReader(context.limits);
-    this.secure = wire.secure;
+    this.secure = transport.secure;
     this.remoteAddress = client.address;
     this.remotePort = client.port;
-    this.localPort = wire.localPort;
+    this.localPort = transport.localPort;
     this.openedAt = context.now();
     this.#idleSince = this.openedAt;
     context.counters.opened += 1;
-    wire.setTimeout(context.limits.idleTime);
-    wire.open(this.#events);
+    transport.setTimeout(context.limits.idleTime);
+    transport.open(this.#events);
   }
 
   /** Requests received so far. */
   get requests(): number {
-    return this.#requests + (this.#wire.answers?.requests ?? 0);
+    return this.#requests + (this.#transport.answers?.requests ?? 0);
   }
 
   get takesImages(): boolean {
-    return this.#wire.takesImages;
+    return this.#transport.takesImages;
   }
 
   answer(
@@ -115,7 +115,7 @@ export class HttpConnection implements AnswerSink {
   ): void {
     if (!this.#busy) throw new TypeError('this request has been answered already');
     // Bytes that bypass Node.js do not reset its timer, and the request may have arrived long ago.
-    if (this.#waiting !== null) this.#wire.setTimeout(this.#context.limits.idleTime);
+    if (this.#waiting !== null) this.#transport.setTimeout(this.#context.limits.idleTime);
     this.#busy = false;
     this.#brief = false;
     this.#waiting = null;
@@ -126,22 +126,22 @@ export class HttpConnection implements AnswerSink {
   }
 
   get heldFor(): number {
-    return this.#wire.answers?.heldFor ?? 0;
+    return this.#transport.answers?.heldFor ?? 0;
   }
 
   keep(answer: KeptAnswer): void {
-    if (this.#isUsual()) this.#wire.answers?.keep(answer);
+    if (this.#isUsual()) this.#transport.answers?.keep(answer);
   }
 
   lead(request: LedRequest): Followers | null {
-    return this.#isUsual() ? (this.#wire.answers?.lead(request) ?? null) : null;
+    return this.#isUsual() ? (this.#transport.answers?.lead(request) ?? null) : null;
   }
 
   wait(listener: AbortListener): void {
     if (!this.#busy) return;
     this.#waiting = listener;
     this.#brief = false;
-    if (this.#peerEnded) this.#wire.destroy();
+    if (this.#peerEnded) this.#transport.destroy();
   }
 
   waitBriefly(listener: AbortListener): void {
@@ -156,14 +156,14 @@ export class HttpConnection implements AnswerSink {
     else {
       this.#because(`the server failed on a request: ${String(error)}`);
       if (this.#busy) this.#refuse(new HttpFault(500, 'HTTP_HANDLER', 'the server failed on this request'));
-      else this.#wire.destroy();
+      else this.#transport.destroy();
     }
   }
 
   takeOver(): TakenConnection | null {
     // Answers in the queue have listeners that must be called.
     if (!this.#busy || !this.#pumping || this.#sending.length > 0) return null;
-    const socket = this.#wire.release();
+    const socket = this.#transport.release();
     this.#because('handed over');
     this.#onClose();
     return { socket, bytes: this.#reader.takeBack() };
@@ -174,11 +174,11 @@ export class HttpConnection implements AnswerSink {
     const { limits, counters } = this.#context;
     if (this.#closingSince !== 0 && this.#sending.length === 0 && now - this.#closingSince > limits.lingerTime) {
       this.#because('linger time over');
-      this.#wire.destroy();
+      this.#transport.destroy();
     } else if (this.#sendingSince !== 0 && now - this.#sendingSince > limits.sendTime) {
       counters.timeouts += 1;
       this.#because('the client took an answer too slowly');
-      this.#wire.destroy();
+      this.#transport.destroy();
     } else if (this.#headSince !== 0 && !this.#busy && !this.#closing && now - this.#headSince > limits.headerTime) {
       counters.timeouts += 1;
       this.#refuse(new HttpFault(408, 'HTTP_HEADER_TIME', `the request header did not arrive within ${limits.headerTime} ms`));
@@ -191,7 +191,7 @@ export class HttpConnection implements AnswerSink {
   /** Closes after the current answer; at once if there is none. Idempotent. */
   close(reason: string): void {
     // A request that waits elsewhere is in progress, too.
-    this.#wire.answers?.release();
+    this.#transport.answers?.release();
     this.#because(reason);
     if (this.#busy) this.#framing = { persistent: false, body: false };
     else if (!this.#closing) {
@@ -203,7 +203,7 @@ export class HttpConnection implements AnswerSink {
   /** Closes the connection at once. */
   destroy(reason: string): void {
     this.#because(reason);
-    this.#wire.destroy();
+    this.#transport.destroy();
   }
 
   /** The answer may be the same for all equal requests. */
@@ -220,7 +220,7 @@ export class HttpConnection implements AnswerSink {
 
   /** The addon has answered a request within this time. */
   #isServed(time: number): boolean {
-    const idle = this.#wire.answers?.idle ?? -1;
+    const idle = this.#transport.answers?.idle ?? -1;
     return idle >= 0 && idle <= time;
   }
 
@@ -232,7 +232,7 @@ export class HttpConnection implements AnswerSink {
       } catch (error) {
         this.#because(`the server failed on this connection: ${String(error)}`);
         this.#context.counters.faults += 1;
-        this.#wire.destroy();
+        this.#transport.destroy();
       }
     };
   }
@@ -241,14 +241,14 @@ export class HttpConnection implements AnswerSink {
     if (this.#closing) return;
     this.#reader.push(chunk);
     this.#pump();
-    if (!this.#closing && this.#reader.buffered > this.#context.limits.pipelinedBytes) this.#wire.pause();
+    if (!this.#closing && this.#reader.buffered > this.#context.limits.pipelinedBytes) this.#transport.pause();
   }
 
   #pump(): void {
     if (this.#pumping) return;
     this.#pumping = true;
     try {
-      while (!this.#busy && !this.#closing && !this.#wire.isFull && !this.#wire.destroyed) {
+      while (!this.#busy && !this.#closing && !this.#transport.isFull && !this.#transport.destroyed) {
         this.#headOnly = false;
         const head = this.#reader.next();
         if (head === null) break;
@@ -273,13 +273,13 @@ export class HttpConnection implements AnswerSink {
   }
 
   #afterPump(): void {
-    if (this.#closing || this.#wire.destroyed) return;
+    if (this.#closing || this.#transport.destroyed) return;
     const { limits, now } = this.#context;
     const buffered = this.#reader.buffered;
     if (this.#busy || buffered === 0) this.#headSince = 0;
     else if (this.#headSince === 0) this.#headSince = now();
-    if (this.#wire.isPaused && buffered <= limits.pipelinedBytes) this.#wire.resume();
-    if (this.#peerEnded && !this.#busy && !this.#wire.isFull) {
+    if (this.#transport.isPaused && buffered <= limits.pipelinedBytes) this.#transport.resume();
+    if (this.#peerEnded && !this.#busy && !this.#transport.isFull) {
       this.#closing = true;
       this.#finish();
       return;
@@ -288,7 +288,8 @@ export class HttpConnection implements AnswerSink {
   }
 
   #rest(): void {
-    if (!this.#busy && !this.#closing && !this.#peerEnded && this.#sending.length === 0 && this.#reader.buffered === 0) this.#wire.rest();
+    if (!this.#busy && !this.#closing && !this.#peerEnded && this.#sending.length === 0 && this.#reader.buffered === 0)
+      this.#transport.rest();
   }
 
   #write(status: number, block: string, body: string | readonly Uint8Array[], listener: SentListener | null, image: Image | null): void {
@@ -302,7 +303,7 @@ export class HttpConnection implements AnswerSink {
     counters.bytesSent += head.length + (this.#headOnly ? 0 : length);
     const text = typeof body === 'string' && !this.#headOnly ? head + body : head;
     const chunks = typeof body === 'string' || this.#headOnly ? NOTHING : body;
-    const sent = this.#wire.send(text, chunks, image);
+    const sent = this.#transport.send(text, chunks, image);
     this.#idleSince = now();
     if (sent) {
       listener?.sent(true);
@@ -338,9 +339,9 @@ export class HttpConnection implements AnswerSink {
   /** Half-closes after the last byte; then the peer has a moment to close its side. */
   #finish(): void {
     this.#closingSince = this.#context.now();
-    this.#wire.end();
+    this.#transport.end();
     // Received bytes are discarded: closing with unread bytes would reset the connection and lose the answer.
-    this.#wire.resume();
+    this.#transport.resume();
   }
 
   #onEnd(): void {
@@ -348,8 +349,8 @@ export class HttpConnection implements AnswerSink {
     this.#because('the client closed');
     if (this.#busy && !this.#brief) {
       // A client that half-closes does not wait for a slow answer; it has usually left.
-      this.#wire.destroy();
-    } else if (this.#closing) this.#wire.end();
+      this.#transport.destroy();
+    } else if (this.#closing) this.#transport.end();
     else this.#pump();
   }
 
@@ -358,7 +359,7 @@ export class HttpConnection implements AnswerSink {
     if (this.#busy) return;
     const { idleTime } = this.#context.limits;
     if (this.#isServed(idleTime)) {
-      this.#wire.setTimeout(idleTime);
+      this.#transport.setTimeout(idleTime);
       return;
     }
     this.#context.counters.timeouts += 1;

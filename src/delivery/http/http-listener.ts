@@ -8,7 +8,7 @@ import type { AnswerLinks } from './answer-link.ts';
 import { type HttpCounters, newHttpCounters, type RequestHandler } from './answer-sink.ts';
 import { DirectSender } from './direct-sender.ts';
 import { HttpConnection, type HttpConnectionContext } from './http-connection.ts';
-import { PlainWire } from './plain-wire.ts';
+import { PlainTransport } from './plain-transport.ts';
 import { RefusedConnections } from './refused-connections.ts';
 import type { DateLine } from './status-line.ts';
 
@@ -71,7 +71,7 @@ export class HttpListener {
       gate.open(
         socket,
         () => {
-          const connection = new HttpConnection(new PlainWire(socket, sender, options.answers), this.#context, gate.clientOf(socket));
+          const connection = new HttpConnection(new PlainTransport(socket, sender, options.answers), this.#context, gate.clientOf(socket));
           this.#connections.add(connection);
           this.#sweeper ??= setInterval(() => this.#sweep(), limits.sweepInterval);
           options.onOpened?.(connection);

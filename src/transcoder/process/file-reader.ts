@@ -4,7 +4,7 @@ import type { Clock } from '../../util/clock.ts';
 import { messageOf } from '../../util/message-of.ts';
 import { FrameWriter } from '../frame-writer.ts';
 import type { FailedMessage, FileMessage, HelloMessage, StatusMessage } from '../messages.ts';
-import { FrameFlag, type FrameHeader, FrameReader, FrameType } from '../wire.ts';
+import { FrameFlag, type FrameHeader, FrameReader, FrameType } from '../process-frames.ts';
 import { CodecCensus } from './codec-census.ts';
 import { EncodedAudioTrack } from './encoded-audio-track.ts';
 import { EncodedVideoTrack } from './encoded-video-track.ts';

@@ -5,7 +5,7 @@ import type { Clock } from '../../util/clock.ts';
 import { DEVICES, ENCODERS, HARDWARE_DECODERS } from '../encoder-catalogue.ts';
 import { FrameWriter } from '../frame-writer.ts';
 import type { FailedMessage, HelloMessage, NoticeMessage, OpenMessage, SourceMessage, StatusMessage, TrackMessage } from '../messages.ts';
-import { FrameFlag, type FrameHeader, FrameReader, FrameType } from '../wire.ts';
+import { FrameFlag, type FrameHeader, FrameReader, FrameType } from '../process-frames.ts';
 import { ChildJob } from './child-job.ts';
 import { CodecCensus } from './codec-census.ts';
 import { decoderName, decoderWorks, deviceWorks, encoderWorks } from './engine/census.ts';

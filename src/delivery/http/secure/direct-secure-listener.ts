@@ -11,7 +11,7 @@ import { HttpConnection, type HttpConnectionContext } from '../http-connection.t
 import type { SecureListenerOptions } from '../secure-listener.ts';
 import type { DateLine } from '../status-line.ts';
 import { Http2Connection, type Http2ConnectionContext } from './http2-connection.ts';
-import { SecureWire } from './secure-wire.ts';
+import { SecureTransport } from './secure-transport.ts';
 import { TlsContexts } from './tls-contexts.ts';
 import { TlsLink, type TlsUser } from './tls-link.ts';
 
@@ -137,9 +137,9 @@ export class DirectSecureListener {
       this.#connections.add(connection);
       return connection;
     }
-    const wire = new SecureWire(link);
-    this.#connections.add(new HttpConnection(wire, this.#context, client));
-    return wire;
+    const transport = new SecureTransport(link);
+    this.#connections.add(new HttpConnection(transport, this.#context, client));
+    return transport;
   }
 
   #refused(socket: Socket, reason: string): void {

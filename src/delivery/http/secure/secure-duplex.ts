@@ -1,19 +1,19 @@
 /** A TLS connection as a stream, for another protocol on it. */
 import { Duplex } from 'node:stream';
-import type { Wire } from '../wire.ts';
+import type { ByteTransport } from '../byte-transport.ts';
 
-/** Owns the wire, which is paused. */
+/** Owns the transport, which is paused. */
 export class SecureDuplex extends Duplex {
-  readonly #wire: Wire;
+  readonly #transport: ByteTransport;
   #written: ((error?: Error | null) => void) | null = null;
   #bytesSent = 0;
 
-  constructor(wire: Wire) {
+  constructor(transport: ByteTransport) {
     super({ allowHalfOpen: true });
-    this.#wire = wire;
-    wire.open({
+    this.#transport = transport;
+    transport.open({
       data: (chunk) => {
-        if (!this.push(chunk)) wire.pause();
+        if (!this.push(chunk)) transport.pause();
       },
       // Each write waits for the previous one.
       drain: () => {},
@@ -33,7 +33,7 @@ export class SecureDuplex extends Duplex {
   }
 
   override _read(): void {
-    this.#wire.resume();
+    this.#transport.resume();
   }
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, done: (error?: Error | null) => void): void {
@@ -41,16 +41,16 @@ export class SecureDuplex extends Duplex {
       this.#bytesSent += chunk.length;
       done();
     };
-    if (this.#wire.send('', [chunk], null)) this.#onWritten();
+    if (this.#transport.send('', [chunk], null)) this.#onWritten();
   }
 
   override _final(done: (error?: Error | null) => void): void {
-    this.#wire.end();
+    this.#transport.end();
     done();
   }
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
-    this.#wire.destroy();
+    this.#transport.destroy();
     done(error);
   }
 

@@ -19,7 +19,8 @@ interface ViewSettings {
 
 /** Of LL-HLS. */
 export interface LlhlsViewSettings extends ViewSettings {
-  readonly streamKey: string;
+  /** Tells the names of one run of the stream from those of the next. */
+  readonly runMark: string;
   readonly originMode: boolean;
   readonly enablePreloadHint: boolean;
   /** Complete segments a playlist can reach when the client rewinds; decides whether delta updates pay. */
@@ -49,11 +50,11 @@ const MIN_SEGMENT_COUNT = 3;
 const NO_CACHE_CONTROL: CacheControlSettings = { masterPlaylistMaxAge: -1, chunklistMaxAge: -1, segmentMaxAge: -1 };
 
 /** Derives the settings of the view of LL-HLS. */
-export function llhlsViewSettings(settings: LlhlsSettings, streamKey: string): LlhlsViewSettings {
+export function llhlsViewSettings(settings: LlhlsSettings, runMark: string): LlhlsViewSettings {
   const segmentCount = Math.max(MIN_SEGMENT_COUNT, settings.segmentCount);
   const dvrSegments = settings.dVR?.enable === true ? Math.floor(settings.dVR.maxDuration / Math.max(1, settings.segmentDuration)) : 0;
   return {
-    streamKey,
+    runMark,
     originMode: settings.originMode,
     enablePreloadHint: settings.enablePreloadHint,
     segmentCount,

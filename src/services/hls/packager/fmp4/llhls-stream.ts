@@ -21,9 +21,9 @@ import { CutSchedule } from './cut-schedule.ts';
 import { renderMultivariant } from './multivariant-text.ts';
 import type { PartTimeliness, StreamTimeliness } from './part-timeliness.ts';
 import { canOpenPlaylists } from './readiness.ts';
+import { fixedRunMark, randomRunMark } from './run-mark.ts';
 import { SegmentLimits } from './segment-limits.ts';
 import { SegmentNumbering } from './segment-numbering.ts';
-import { fixedStreamKey, randomStreamKey } from './stream-key.ts';
 import { SubtitlePackager } from './subtitle-packager.ts';
 import { TimedMetadata } from './timed-metadata.ts';
 import { TrackAligner } from './track-aligner.ts';
@@ -37,7 +37,7 @@ export interface LlhlsStreamOptions extends PackagedStreamOptions<LlhlsSettings>
 
 /** One stream inside the LL-HLS publisher. */
 export class LlhlsStream extends PackagedStream<LlhlsSettings> {
-  readonly #streamKey: string;
+  readonly #runMark: string;
   readonly #timeliness: StreamTimeliness | null;
   readonly #model = new StreamModel();
   #limits: SegmentLimits;
@@ -64,16 +64,16 @@ export class LlhlsStream extends PackagedStream<LlhlsSettings> {
 
   constructor(options: LlhlsStreamOptions) {
     const { stream, settings, timeliness } = options;
-    const streamKey = settings.originMode ? fixedStreamKey(stream.name) : randomStreamKey();
-    const view = llhlsViewSettings(settings, streamKey);
+    const runMark = settings.originMode ? fixedRunMark(stream.name) : randomRunMark();
+    const view = llhlsViewSettings(settings, runMark);
     const timed = timeliness?.open(addressOf(stream)) ?? null;
     const onClose = (closed: SegmentSource): void => {
       if (timed !== null) timeliness?.close(timed);
       options.onClose?.(closed);
     };
-    super({ ...options, onClose }, { kind: PublisherKind.LLHLS, viewSettings: view, run: streamKey });
+    super({ ...options, onClose }, { kind: PublisherKind.LLHLS, viewSettings: view, run: runMark });
     this.#timeliness = timed;
-    this.#streamKey = streamKey;
+    this.#runMark = runMark;
     // Origins that number by the wall clock must cut alike from the start.
     const first = settings.serverTimeBasedSegmentNumbering ? settings.segmentDuration : HOLD_BACK_PARTS * settings.chunkDuration;
     this.#limits = new SegmentLimits(settings.segmentDuration, first);
@@ -101,8 +101,8 @@ export class LlhlsStream extends PackagedStream<LlhlsSettings> {
   }
 
   /** Part of the names of all resources. */
-  get streamKey(): string {
-    return this.#streamKey;
+  get runMark(): string {
+    return this.#runMark;
   }
 
   override get playlistNames(): readonly string[] {
@@ -352,7 +352,7 @@ export class LlhlsStream extends PackagedStream<LlhlsSettings> {
     return {
       app,
       stream: name,
-      streamKey: this.#streamKey,
+      runMark: this.#runMark,
       // A track without media yet would make players wait for it.
       tracks: this.#tracks.filter((track) => !this.#model.playable || (this.#model.tracks.get(track.id)?.completeCount ?? 0) > 0),
       independentSegments: this.#independentSegments,
@@ -396,7 +396,7 @@ export class LlhlsStream extends PackagedStream<LlhlsSettings> {
 
   #observed(track: TrackModel, segment: SegmentModel): ObservedSegment {
     const { msn, generation, duration, startTime, discontinuity, tags } = segment;
-    const names = new ResourceNames(track, this.#streamKey);
+    const names = new ResourceNames(track, this.#runMark);
     const bytes = track.inits.get(generation);
     return {
       playlist: names.chunklist,

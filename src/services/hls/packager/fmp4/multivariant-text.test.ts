@@ -27,7 +27,7 @@ function render(
   const text = renderMultivariant(playlist, {
     app: 'my app',
     stream: 'näme',
-    streamKey: 'key',
+    runMark: 'key',
     tracks,
     independentSegments: true,
     bandwidth: (track) => figures.rate ?? track.bitrateConf,

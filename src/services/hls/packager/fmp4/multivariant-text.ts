@@ -20,7 +20,7 @@ const UNKNOWN_CHANNELS = 2;
 export interface MultivariantSource {
   readonly app: string;
   readonly stream: string;
-  readonly streamKey: string;
+  readonly runMark: string;
   readonly tracks: readonly Track[];
   /** Every segment so far begins with a keyframe. */
   readonly independentSegments: boolean;
@@ -50,7 +50,7 @@ export function renderMultivariant(playlist: Playlist, source: MultivariantSourc
   const prefix = uriPrefix(playlist.options.hlsChunklistPathDepth, source);
   const subtitles = playlist.options.enableSubtitles ? source.tracks.filter((track) => track.type === 'subtitle') : [];
   const uri = (track: VideoTrack | AudioTrack | SubtitleTrack): string =>
-    prefix + new ResourceNames(track, source.streamKey).chunklist + TAIL_MARK;
+    prefix + new ResourceNames(track, source.runMark).chunklist + TAIL_MARK;
 
   const captions = new CaptionGroups();
   const subtitleGroup = subtitles.length > 0 ? SUBTITLE_VARIANT : null;

@@ -122,7 +122,7 @@ export class LlhlsView implements DeliveryView {
       token = session.token;
     }
     const track = this.#model.tracks.get(resource.trackId);
-    if (track === undefined || track.type !== resource.type || resource.streamKey !== this.#settings.streamKey) {
+    if (track === undefined || track.type !== resource.type || resource.runMark !== this.#settings.runMark) {
       respondText(exchange, 404, ErrorTexts.NO_TRACK);
       return;
     }

@@ -48,7 +48,7 @@ export class MediaPlaylistText {
     this.#model = model;
     this.#track = track;
     this.#settings = settings;
-    this.#names = new ResourceNames(track, settings.streamKey);
+    this.#names = new ResourceNames(track, settings.runMark);
   }
 
   /** The playlist without rendition reports and end; `TAIL_MARK` follows every URI. */

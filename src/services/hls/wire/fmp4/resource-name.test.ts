@@ -12,7 +12,7 @@ describe('resource names', () => {
     [names.part(14, 0), 'part_2_14_0_audio_j4QYcHK6_llhls.m4s', { kind: 'part', msn: 14, part: 0 }],
   ])('%s is written and read', (written, expected, resource) => {
     expect(written).toBe(expected);
-    expect(parseResourceName(written)).toEqual({ trackId: 2, type: 'audio', streamKey: 'j4QYcHK6', ...resource });
+    expect(parseResourceName(written)).toEqual({ trackId: 2, type: 'audio', runMark: 'j4QYcHK6', ...resource });
   });
 
   it.each([

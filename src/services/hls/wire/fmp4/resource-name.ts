@@ -5,16 +5,16 @@ export type MediaType = 'video' | 'audio' | 'subtitle';
 
 /** The resource that a file name requests. Numbers are as written; they need not exist. */
 export type HlsResource =
-  | { readonly kind: 'chunklist'; readonly trackId: number; readonly type: MediaType; readonly streamKey: string }
-  | { readonly kind: 'init'; readonly trackId: number; readonly generation: number; readonly type: MediaType; readonly streamKey: string }
-  | { readonly kind: 'segment'; readonly trackId: number; readonly msn: number; readonly type: MediaType; readonly streamKey: string }
+  | { readonly kind: 'chunklist'; readonly trackId: number; readonly type: MediaType; readonly runMark: string }
+  | { readonly kind: 'init'; readonly trackId: number; readonly generation: number; readonly type: MediaType; readonly runMark: string }
+  | { readonly kind: 'segment'; readonly trackId: number; readonly msn: number; readonly type: MediaType; readonly runMark: string }
   | {
       readonly kind: 'part';
       readonly trackId: number;
       readonly msn: number;
       readonly part: number;
       readonly type: MediaType;
-      readonly streamKey: string;
+      readonly runMark: string;
     };
 
 /** Ending of the names of segments and parts. */
@@ -28,10 +28,10 @@ export class ResourceNames {
   readonly #trackId: number;
   readonly #suffix: string;
 
-  constructor(track: { id: number; type: MediaType }, streamKey: string) {
+  constructor(track: { id: number; type: MediaType }, runMark: string) {
     this.#trackId = track.id;
-    this.#suffix = `_${track.type}_${streamKey}_llhls.${MEDIA_EXTENSIONS[track.type]}`;
-    this.chunklist = `chunklist_${track.id}_${track.type}_${streamKey}_llhls.m3u8`;
+    this.#suffix = `_${track.type}_${runMark}_llhls.${MEDIA_EXTENSIONS[track.type]}`;
+    this.chunklist = `chunklist_${track.id}_${track.type}_${runMark}_llhls.m3u8`;
   }
 
   /** Init segment; every change of the track's configuration makes a new generation, the first has no number. */
@@ -52,10 +52,10 @@ export class ResourceNames {
 export function parseResourceName(file: string): HlsResource | null {
   const match = NAME.exec(file);
   if (match === null) return null;
-  const [, prefix, track, first, second, type, streamKey, extension] = match;
-  if (track === undefined || streamKey === undefined || (type !== 'video' && type !== 'audio' && type !== 'subtitle')) return null;
+  const [, prefix, track, first, second, type, runMark, extension] = match;
+  if (track === undefined || runMark === undefined || (type !== 'video' && type !== 'audio' && type !== 'subtitle')) return null;
   if (extension !== (prefix === 'chunklist' ? 'm3u8' : MEDIA_EXTENSIONS[type])) return null;
-  const base = { trackId: Number(track), type, streamKey } as const;
+  const base = { trackId: Number(track), type, runMark } as const;
   if (prefix === 'part') return second === undefined ? null : { kind: 'part', ...base, msn: Number(first), part: Number(second) };
   if (second !== undefined) return null;
   if (prefix === 'seg') return first === undefined ? null : { kind: 'segment', ...base, msn: Number(first) };

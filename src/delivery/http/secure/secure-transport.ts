@@ -1,7 +1,7 @@
 /** HTTP/1.1 over TLS without Node's streams: bytes that the kernel does not accept at once stay unencrypted in their place. */
 import type { Duplex } from 'node:stream';
 import { bodyLength } from '../answer-sink.ts';
-import type { Wire, WireEvents } from '../wire.ts';
+import type { ByteTransport, TransportEvents } from '../byte-transport.ts';
 import { SecureDuplex } from './secure-duplex.ts';
 import type { TlsLink, TlsUser } from './tls-link.ts';
 
@@ -14,15 +14,15 @@ interface Waiting {
   at: number;
 }
 
-/** The wire of a link whose client has chosen HTTP/1.1; it owns the link. */
-export class SecureWire implements Wire, TlsUser {
+/** The transport of a link whose client has chosen HTTP/1.1; it owns the link. */
+export class SecureTransport implements ByteTransport, TlsUser {
   readonly secure = true;
   readonly takesImages = false;
   readonly answers = null;
   readonly localPort: number;
   readonly #link: TlsLink;
   readonly #waiting: Waiting[] = [];
-  #events: WireEvents | null = null;
+  #events: TransportEvents | null = null;
   #ending = false;
 
   constructor(link: TlsLink) {
@@ -42,7 +42,7 @@ export class SecureWire implements Wire, TlsUser {
     return this.#link.socket.isPaused();
   }
 
-  open(events: WireEvents): void {
+  open(events: TransportEvents): void {
     this.#events = events;
   }
 

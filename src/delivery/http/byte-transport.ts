@@ -3,8 +3,8 @@ import type { Duplex } from 'node:stream';
 import type { AnswerLink } from './answer-link.ts';
 import type { Image } from './direct-sender.ts';
 
-/** Events of a wire for its only user. */
-export interface WireEvents {
+/** Events of a transport for its only user. */
+export interface TransportEvents {
   /** Received bytes, which belong to the user. */
   data(chunk: Buffer): void;
   /** The queue has been sent. */
@@ -15,14 +15,14 @@ export interface WireEvents {
   end(): void;
   /** No byte was received or sent within the time of `setTimeout`. */
   timeout(): void;
-  /** The reason why the wire is about to close. */
+  /** The reason why the transport is about to close. */
   failed(reason: string): void;
   /** The last event. */
   closed(): void;
 }
 
 /** Owned by its user, who ends or destroys it. */
-export interface Wire {
+export interface ByteTransport {
   /** Whether the bytes are encrypted. */
   readonly secure: boolean;
   /** `send` can use images. */
@@ -35,7 +35,7 @@ export interface Wire {
   /** Null: the user answers every request. */
   readonly answers: AnswerLink | null;
   /** Starts the events. */
-  open(events: WireEvents): void;
+  open(events: TransportEvents): void;
   setTimeout(ms: number): void;
   pause(): void;
   resume(): void;

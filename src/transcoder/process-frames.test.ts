@@ -1,7 +1,15 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { survivesHostileBytes } from '../../test/support/hostile-bytes.ts';
-import { FRAME_HEADER_SIZE, FrameFlag, type FrameHeader, FrameReader, FrameType, MAX_FRAME_PAYLOAD, serializeFrameHeader } from './wire.ts';
+import {
+  FRAME_HEADER_SIZE,
+  FrameFlag,
+  type FrameHeader,
+  FrameReader,
+  FrameType,
+  MAX_FRAME_PAYLOAD,
+  serializeFrameHeader,
+} from './process-frames.ts';
 
 const PACKET: FrameHeader = { type: FrameType.PACKET, flags: FrameFlag.KEYFRAME, job: 7, id: 3, pts: 900_000, dts: -3000, duration: 3000 };
 

@@ -1,15 +1,15 @@
-/** A socket as a wire: sends through the addon, if it is loaded, as much as the kernel accepts at once. */
+/** A socket as a transport: sends through the addon, if it is loaded, as much as the kernel accepts at once. */
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { AnswerLink, AnswerLinks } from './answer-link.ts';
 import { bodyLength } from './answer-sink.ts';
+import type { ByteTransport, TransportEvents } from './byte-transport.ts';
 import { type DirectSender, descriptorOf, type Image } from './direct-sender.ts';
-import type { Wire, WireEvents } from './wire.ts';
 
 const NO_BYTES = new Uint8Array(0);
 
-/** The wire of an accepted socket. */
-export class PlainWire implements Wire {
+/** The transport of an accepted socket. */
+export class PlainTransport implements ByteTransport {
   readonly secure = false;
   readonly takesImages: boolean;
   readonly localPort: number;
@@ -45,7 +45,7 @@ export class PlainWire implements Wire {
     return this.#answers;
   }
 
-  open(events: WireEvents): void {
+  open(events: TransportEvents): void {
     this.#written = (error) => events.written(!error);
     const listeners = {
       data: (chunk: Buffer) => events.data(chunk),

@@ -5,12 +5,12 @@ const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789
 const LENGTH = 8;
 
 /** Eight random characters; new for every start of a stream. */
-export function randomStreamKey(): string {
+export function randomRunMark(): string {
   return spell(randomBytes(LENGTH * 2));
 }
 
 /** The same for the same name, so that several origins behind one CDN agree (`OriginMode`). */
-export function fixedStreamKey(name: string): string {
+export function fixedRunMark(name: string): string {
   return spell(createHash('sha256').update(name).digest());
 }
 
