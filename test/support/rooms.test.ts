@@ -94,6 +94,9 @@ test('the main thread loads no view', () => {
   expect(strayed(only({ 'server.ts': "import { VIEWS } from './services/hls/view/ts/hls-view.ts';" }))).toEqual([
     "server.ts: the main thread may not load 'services/hls/view/ts/hls-view.ts'",
   ]);
+  expect(strayed(only({ 'server.ts': "import { HttpListener } from './delivery/http/http-listener.ts';" }))).toEqual([
+    "server.ts: the main thread may not load 'delivery/http/http-listener.ts'",
+  ]);
   expect(strayed(only({ 'server.ts': "const { VIEWS } = await import('./delivery-views.ts');" }))).toEqual([]);
 });
 
