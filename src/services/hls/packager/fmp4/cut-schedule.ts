@@ -5,6 +5,7 @@
 
 import type { SegmentMark } from '../../../../media/segment-mark.ts';
 import { BreakMarkers } from '../break-markers.ts';
+import { DateTimes } from '../date-times.ts';
 
 /** The beginning of a segment. */
 export interface Cut {
@@ -30,16 +31,16 @@ export class CutSchedule {
   /** Number of the first segment; to be set before there is one. */
   firstMsn = 0;
   readonly #cuts: Cut[] = [];
-  readonly #epoch: () => number;
+  readonly #dates: DateTimes;
   #expected: { readonly msn: number; readonly time: number } | null = null;
   /** The next segment to begin comes behind a discontinuity. */
   #discontinuous = false;
   /** The run whose marks are followed, and the distance of its numbers from the own ones. */
   #guide: { readonly run: string; readonly shift: number } | null = null;
 
-  /** `epoch`: the wall clock of media time 0; it may change. */
+  /** `epoch`: the wall clock of media time 0, ms since the epoch of Unix; it may jump. */
   constructor(epoch: () => number) {
-    this.#epoch = epoch;
+    this.#dates = new DateTimes(epoch);
   }
 
   /**
@@ -108,9 +109,9 @@ export class CutSchedule {
   add(msn: number, time: number, mark?: SegmentMark): void {
     const last = this.#cuts.at(-1);
     if (last !== undefined && msn !== last.msn + 1) return;
-    const epoch = mark === undefined ? this.#epoch() : mark.startTime - time;
-    const own = this.markers.take(time, epoch + time);
     const discontinuity = this.#discontinuous || mark?.discontinuity === true;
+    const epoch = mark === undefined ? this.#dates.epochAt(time, discontinuity) : mark.startTime - time;
+    const own = this.markers.take(time, epoch + time);
     this.#cuts.push({ msn, time, epoch, tags: mark?.tags ?? own, discontinuity });
     this.#discontinuous = false;
     if (this.#cuts.length > MAX_CUTS) this.#cuts.shift();

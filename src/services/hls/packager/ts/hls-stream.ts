@@ -154,7 +154,8 @@ export class HlsStream extends PackagedStream<HlsSettings> {
   }
 
   #add(variantId: string, kept: VariantSegments, { start, ...rest }: FinishedSegment): void {
-    const segment = { ...rest, startTime: this.stream.startedAt + start, path: null };
+    const startTime = this.#schedule.dates.epochAt(start, rest.discontinuity) + start;
+    const segment = { ...rest, startTime, path: null };
     if (this.isObserved) this.tellObservers(this.#observed(variantId, segment));
     kept.add(segment);
   }

@@ -1,6 +1,7 @@
 /** Where segments end, shared by all variants of a stream so that players can switch between them. */
 
 import { BreakMarkers } from '../break-markers.ts';
+import { DateTimes } from '../date-times.ts';
 
 /** A keyframe this much before the target duration is taken for exact: timebases round. */
 const ROUNDING_MS = 10;
@@ -24,12 +25,13 @@ export class SlotSchedule {
   readonly #cuts = new Map<number, number>();
   /** By slot. */
   readonly #tags = new Map<number, string>();
-  readonly #epoch: () => number;
+  /** For variants too. */
+  readonly dates: DateTimes;
   #next = 0;
 
-  /** `epoch` tells the wall clock of media time 0. */
+  /** `epoch`: the wall clock of media time 0, ms since the epoch of Unix; it may jump. */
   constructor(targetMs: number, epoch: () => number = () => 0) {
-    this.#epoch = epoch;
+    this.dates = new DateTimes(epoch);
     this.#targetMs = targetMs;
     this.#toleranceMs = Math.max(ROUNDING_MS, targetMs * FOLLOW_TOLERANCE);
   }
@@ -73,7 +75,7 @@ export class SlotSchedule {
   #record(slot: number, time: number): void {
     this.#cuts.set(slot, time);
     this.#cuts.delete(slot - MAX_CUTS);
-    const tags = this.markers.take(time, this.#epoch() + time);
+    const tags = this.markers.take(time, this.dates.epochAt(time) + time);
     if (tags !== '') this.#tags.set(slot + 1, tags);
     this.#tags.delete(slot - MAX_CUTS);
     this.#next = slot + 1;
