@@ -31,7 +31,7 @@ const REST_MS = 1000;
 /** New viewers of each kind in a round. */
 const FIRSTS = 15;
 /** New viewers within a GOP, few enough not to disturb each other. */
-const FIRSTS_AT_ONCE = 5;
+const MAX_FIRSTS_AT_ONCE = 5;
 /** The stream that all viewers watch; `withTopology` names streams by number. */
 const STREAM = 's0';
 const COLLECTION = `${apiPath.app('default', 'app')}/streams`;
@@ -193,7 +193,7 @@ async function firstFrames(title: string, first: typeof firstLlhlsFrame, { round
     if (edge === undefined) throw new Error('there is no edge');
     const veryFirst = await first(edge.ports.http, STREAM);
     await first(origin.ports.http, STREAM);
-    const many = { count: rounds * FIRSTS, atOnce: FIRSTS_AT_ONCE, pauseMs: SOURCE_GOP_SECONDS * 1000 };
+    const many = { count: rounds * FIRSTS, atOnce: MAX_FIRSTS_AT_ONCE, pauseMs: SOURCE_GOP_SECONDS * 1000 };
     const atOrigin = await firstTimes(first, origin, many);
     const warm = await firstTimes(first, edge, many);
     const cold = await firstTimes(first, edge, { ...many, atOnce: 1 }, async () => {

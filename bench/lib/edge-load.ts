@@ -35,7 +35,7 @@ export type EdgeLoadAnswer =
     };
 
 /** Handshakes in progress at once. */
-const AT_ONCE = 20;
+const MAX_AT_ONCE = 20;
 /** The parent process may have ended silently. */
 const MAX_MS = 120_000;
 
@@ -73,8 +73,8 @@ async function watchWebrtc({ ports, viewers, stream, drain: program }: Extract<E
     sockets.push((await watch(`ws://127.0.0.1:${port}/app/${stream}`, viewer)).socket);
   };
   for (const port of ports) {
-    for (let left = viewers; left > 0; left -= AT_ONCE) {
-      await Promise.all(Array.from({ length: Math.min(left, AT_ONCE) }, async () => await connect(port)));
+    for (let left = viewers; left > 0; left -= MAX_AT_ONCE) {
+      await Promise.all(Array.from({ length: Math.min(left, MAX_AT_ONCE) }, async () => await connect(port)));
     }
   }
   await until('all are connected', () => all.every((viewer) => viewer.connected && viewer.received > 0), {

@@ -47,7 +47,7 @@ const WARM_UP_VIEWERS = 10;
 const HISTORY_SECONDS = 6;
 const UNWATCHED_SECONDS = 4;
 /** Viewers connecting at once. */
-const AT_ONCE = 25;
+const MAX_AT_ONCE = 25;
 const CONNECT = { deadlineMs: 60_000, everyMs: 50 };
 const SENDERS = 2;
 /** Wait for connections after the last request, s. */
@@ -193,7 +193,7 @@ class Origin {
 
   async connectUpTo(count: number): Promise<void> {
     while (this.#sessions.length < count) {
-      const next = Math.min(count, this.#sessions.length + AT_ONCE);
+      const next = Math.min(count, this.#sessions.length + MAX_AT_ONCE);
       while (this.#sessions.length < next) this.watch();
       await until(`${next} viewers are connected`, () => this.viewers === next, CONNECT);
     }

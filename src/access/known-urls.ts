@@ -7,7 +7,7 @@ const MAX_URLS = 256;
 /** Longer ones, in characters, are not kept. */
 const MAX_LENGTH = 1024;
 /** Digests that were seen once; the latest counts. */
-const SEEN = 1024;
+const MAX_SEEN = 1024;
 const BYTE_BITS = 8;
 
 /**
@@ -22,7 +22,7 @@ export class KnownUrls {
   readonly #urls = new Map<string, { readonly base: string; readonly policy: Policy }>();
   /** Digests of the kept URLs. */
   readonly #digests = new Set<string>();
-  readonly #seen = new Uint16Array(SEEN);
+  readonly #seen = new Uint16Array(MAX_SEEN);
 
   get size(): number {
     return this.#urls.size;
@@ -49,7 +49,7 @@ export class KnownUrls {
   /** By 26 bits of the digest: another URL is taken for the same one time in 65,536, which costs a place. */
   #isSecond(digest: string): boolean {
     const pair = (at: number): number => (digest.charCodeAt(at) << BYTE_BITS) | digest.charCodeAt(at + 1);
-    const [place, mark] = [pair(0) % SEEN, pair(2)];
+    const [place, mark] = [pair(0) % MAX_SEEN, pair(2)];
     if (this.#seen[place] === mark) return true;
     this.#seen[place] = mark;
     return false;

@@ -16,7 +16,7 @@ const FORGET_MS = 5000;
 const YIELD_MS = 1500;
 /** Time for a former holder to renew its lease after Redis is back. */
 const RENEWED_MS = 1500;
-const AT_ONCE = 100;
+const MAX_AT_ONCE = 100;
 /** Waiting nodes claim a lease this long after its end, ms. */
 const EXPIRED_MS = 20;
 /** Work above this limit is not claimed here. */
@@ -158,8 +158,8 @@ export class LeaseBook {
       clearTimeout(lease.soon);
       void this.#release(lease);
     }
-    for (let index = 0; index < leases.length; index += AT_ONCE) {
-      await Promise.all(leases.slice(index, index + AT_ONCE).map((lease) => this.#claim(lease)));
+    for (let index = 0; index < leases.length; index += MAX_AT_ONCE) {
+      await Promise.all(leases.slice(index, index + MAX_AT_ONCE).map((lease) => this.#claim(lease)));
     }
     this.#refreshing = false;
   }

@@ -13,7 +13,7 @@ import { RedisLink } from './redis-link.ts';
 const EXPIRY_S = 10;
 const REFRESH_MS = 2500;
 /** Addresses renewed concurrently. */
-const AT_ONCE = 100;
+const MAX_AT_ONCE = 100;
 const MAX_ADDRESS = 2048;
 /** Separates the id of a node from its address. */
 const AT = '@';
@@ -245,8 +245,8 @@ export class OriginMap {
       // A server that is only an edge also has to notice when Redis hangs.
       await this.#link.ping();
       const entries = [...this.#entries.values()];
-      for (let index = 0; index < entries.length; index += AT_ONCE) {
-        await Promise.all(entries.slice(index, index + AT_ONCE).map((entry) => this.#claim(entry)));
+      for (let index = 0; index < entries.length; index += MAX_AT_ONCE) {
+        await Promise.all(entries.slice(index, index + MAX_AT_ONCE).map((entry) => this.#claim(entry)));
       }
     } catch {
       // The link has logged it; with the next connection everything is registered again.

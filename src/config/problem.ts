@@ -51,12 +51,12 @@ export function formatConfigProblem(problem: ConfigError | ConfigWarning): strin
   return line === undefined ? `${file}: ${text}` : `${file}:${line}: ${text}`;
 }
 
-const SHOWN_CHARACTERS = 80;
+const MAX_SHOWN_CHARACTERS = 80;
 
 /** A value as error texts show it. */
 export function shown(value: unknown): string {
   if (Array.isArray(value)) return 'a list';
   if (typeof value === 'object' && value !== null) return 'an object';
   const text = showHidden(JSON.stringify(value) ?? 'nothing');
-  return text.length > SHOWN_CHARACTERS ? `${text.slice(0, SHOWN_CHARACTERS)}…` : text;
+  return text.length > MAX_SHOWN_CHARACTERS ? `${text.slice(0, MAX_SHOWN_CHARACTERS)}…` : text;
 }

@@ -45,7 +45,7 @@ interface Form {
   readonly onSubmit: (value: JsonObject) => Promise<unknown>;
 }
 
-const SHOWN = 20;
+const PAGE_SIZE = 20;
 const APP = '/v1/vhosts/{vhost}/apps/{app}';
 
 /** One page of channels at a time; details are requested only for this page. */
@@ -78,9 +78,9 @@ export function ChannelsPage({ context }: { readonly context: Context }): View {
   );
   const channels = data?.channels ?? [];
   const apps = data?.apps ?? [];
-  const pages = Math.max(1, Math.ceil(channels.length / SHOWN));
+  const pages = Math.max(1, Math.ceil(channels.length / PAGE_SIZE));
   const page = Math.min(wanted, pages - 1);
-  const shown = channels.slice(page * SHOWN, (page + 1) * SHOWN);
+  const shown = channels.slice(page * PAGE_SIZE, (page + 1) * PAGE_SIZE);
   const chosen = apps.find(({ vhost, app }) => `${vhost}/${app}` === choice) ?? apps[0];
   const details = useLive(updates, shown.map(pathOf).join('\n'), () =>
     inTurns(shown, (each) => definitionOf(client, each).catch(() => null)),

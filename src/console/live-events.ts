@@ -10,13 +10,13 @@ export interface EventListener {
 
 const RETRY_MS = 5000;
 /** Earlier events to request, for the time before the console was opened. */
-const BACK = 1000;
+const MAX_BACK = 1000;
 
 /** Follows until the returned function is called, and reconnects after every break. */
 export function watchEvents(client: MillraceClient, listener: EventListener): () => void {
   const end = new AbortController();
   const run = async (): Promise<void> => {
-    for (let back: number = BACK; !end.signal.aborted; back = 0) {
+    for (let back: number = MAX_BACK; !end.signal.aborted; back = 0) {
       try {
         for await (const event of client.events({ back, signal: end.signal, onLost: () => listener.told(false) })) {
           listener.told(true);

@@ -7,7 +7,7 @@ import { timeOfDay } from './format.ts';
 import { html, type View } from './html.ts';
 
 /** Displayed lines. */
-const SHOWN = 500;
+const MAX_SHOWN = 500;
 const RETRY_MS = 5000;
 const GATHER_MS = 200;
 const LEVELS = ['debug', 'info', 'warn', 'error'] as const;
@@ -45,7 +45,7 @@ export function LogPage({ context }: { readonly context: Context }): View {
         ? html`<p class="quiet">${words === '' ? 'No lines yet.' : 'No line contains this text.'}</p>`
         : html`<div class="log panel" role="log" aria-label="Lines of the log, newest first" tabindex="0"><ol>${shown.map((line) => html`<${Line} key=${line.id} line=${line} />`)}</ol></div>`
     }
-    <p class="quiet small">The newest ${SHOWN} lines. The level chosen here does not depend on the level of the log. Secrets are left out.</p>`;
+    <p class="quiet small">The newest ${MAX_SHOWN} lines. The level chosen here does not depend on the level of the log. Secrets are left out.</p>`;
 }
 
 function Line({ line: { time = '', level = 'info', message = '', fields = {} } }: { readonly line: LogEvent }): View {
@@ -67,7 +67,7 @@ function useLog({ client, server }: Context, level: Level): { readonly lines: re
     const take = (line: LogEvent): void => {
       setFault(null);
       if (line.type !== 'log') return;
-      kept = [line, ...kept.slice(0, SHOWN - 1)];
+      kept = [line, ...kept.slice(0, MAX_SHOWN - 1)];
       // Lines come in bursts.
       if (timer !== 0) return;
       timer = setTimeout(() => {
@@ -79,7 +79,7 @@ function useLog({ client, server }: Context, level: Level): { readonly lines: re
       while (!end.signal.aborted) {
         try {
           kept = [];
-          for await (const line of client.logs({ level, lines: SHOWN, signal: end.signal, onLost: (error) => setFault(error.message) }))
+          for await (const line of client.logs({ level, lines: MAX_SHOWN, signal: end.signal, onLost: (error) => setFault(error.message) }))
             take(line);
         } catch (error) {
           if (end.signal.aborted) return;

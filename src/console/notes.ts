@@ -15,7 +15,7 @@ export interface Note {
   readonly times?: number;
 }
 
-const CAPACITY = 100;
+const MAX_NOTES = 100;
 
 const REFUSED = 'millrace_access_refused_total';
 const OVERFLOW = 'millrace_newcomers_refused_total';
@@ -59,7 +59,7 @@ export class NoteBook {
     for (const note of fresh.toReversed()) {
       const said = this.#notes.find(({ text }) => text === note.text);
       const again = said === undefined ? note : { ...note, times: (said.times ?? 1) + 1 };
-      this.#notes = [again, ...this.#notes.filter((other) => other !== said)].slice(0, CAPACITY);
+      this.#notes = [again, ...this.#notes.filter((other) => other !== said)].slice(0, MAX_NOTES);
     }
   }
 }

@@ -31,7 +31,7 @@ const PROCESS = [
   { title: 'Event loop delay', lines: DELAY, format: milliseconds },
   { title: 'Memory', lines: MEMORY, format: bytes },
 ] as const;
-const NOTES_SHOWN = 8;
+const MAX_SHOWN_NOTES = 8;
 
 /** Charts, notes, streams. */
 export function Overview({ context }: { readonly context: Context }): View {
@@ -61,12 +61,12 @@ export function Overview({ context }: { readonly context: Context }): View {
 function Notes({ sampler }: { readonly sampler: Sampler }): View {
   const { notes } = sampler;
   const items = notes
-    .slice(0, NOTES_SHOWN)
+    .slice(0, MAX_SHOWN_NOTES)
     .map(
       ({ at, text, level, times = 1 }, n) =>
         html`<li key=${`${at} ${n}`} class=${level}><time>${timeOfDay(at)}</time> ${text}${times === 1 ? '' : ` (${times} times)`}</li>`,
     );
-  const more = notes.length > NOTES_SHOWN ? html`<li class="quiet">and ${notes.length - NOTES_SHOWN} older</li>` : null;
+  const more = notes.length > MAX_SHOWN_NOTES ? html`<li class="quiet">and ${notes.length - MAX_SHOWN_NOTES} older</li>` : null;
   return html`<section class="notes" aria-labelledby="notes-title">
     <h2 id="notes-title">Refusals and alerts</h2>
     ${notes.length === 0 ? html`<p class="quiet">None.</p>` : html`<div role="log" tabindex="0" aria-labelledby="notes-title"><ol>${items}${more}</ol></div>`}

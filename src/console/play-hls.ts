@@ -4,7 +4,7 @@ import type { ErrorData } from 'hls.js';
 import { type PlayerListener, type Playing, videoIn } from './playing.ts';
 
 /** Recoveries of a player before it counts as failed. */
-const RECOVERIES = 3;
+const MAX_RECOVERIES = 3;
 const RETRY_MS = 2000;
 
 /** Loads hls.js, once. */
@@ -25,7 +25,7 @@ export async function playHls(place: HTMLElement, url: string, listener: PlayerL
   hls.on(Player.Events.ERROR, (_event, data) => {
     if (!data.fatal) return;
     listener.failed(wordsOf(data));
-    if (data.type === Player.ErrorTypes.MEDIA_ERROR && recoveries < RECOVERIES) {
+    if (data.type === Player.ErrorTypes.MEDIA_ERROR && recoveries < MAX_RECOVERIES) {
       recoveries += 1;
       hls.recoverMediaError();
     } else if (data.type === Player.ErrorTypes.NETWORK_ERROR) {

@@ -19,7 +19,7 @@ const SPANS = [
   [7 * 24 * HOUR_MS, 'last week'],
   [365 * 24 * HOUR_MS, 'last year'],
 ] as const;
-const ROWS = 20;
+const PAGE_SIZE = 20;
 type Recording = components['schemas']['RecordedFiles']['recordings'][number];
 
 interface Chosen {
@@ -122,11 +122,11 @@ function Files({
 }): View {
   const [page, setPage] = useState(0);
   const newest = [...files].reverse();
-  const pages = Math.ceil(newest.length / ROWS);
+  const pages = Math.ceil(newest.length / PAGE_SIZE);
   const at = Math.min(page, pages - 1);
   return html`<div class="scroll" tabindex="0" role="region" aria-labelledby="recorded-title"><table>
       <thead><tr><th scope="col">Began</th><th scope="col" class="number">Length</th><th scope="col" class="number">Size</th><th scope="col">Task</th><th scope="col"><span class="hidden">Actions</span></th></tr></thead>
-      <tbody>${newest.slice(at * ROWS, (at + 1) * ROWS).map(
+      <tbody>${newest.slice(at * PAGE_SIZE, (at + 1) * PAGE_SIZE).map(
         (
           file,
         ) => html`<tr key=${file.id}><th scope="row">${new Date(file.startTime).toLocaleString()}</th><td class="number" data-label="Length">${duration(file.durationMs)}</td><td class="number" data-label="Size">${bytes(file.bytes)}</td><td data-label="Task">${file.task}</td>

@@ -12,7 +12,7 @@ export type Figure = 'in' | 'out' | 'webrtc' | 'llhls' | 'hlsv3' | 'srt' | 'cpu'
 
 const FIGURES: readonly Figure[] = ['in', 'out', 'webrtc', 'llhls', 'hlsv3', 'srt', 'cpu', 'loop', 'delay', 'memory'];
 /** One hour with a sample every two seconds. */
-const CAPACITY = 1800;
+const MAX_SAMPLES = 1800;
 const VIEWERS = ['webrtc', 'llhls', 'hlsv3', 'srt'] as const;
 const BITS = 8;
 const LOOP_ACTIVE = 'millrace_event_loop_active_seconds_total';
@@ -21,7 +21,7 @@ const QUANTILE = 0.99;
 /** Rates are averages over this span, ms: viewers request segments in bursts. The server's history has the same span. */
 const RATE_SPAN_MS = 10_000;
 /** Kept ended sessions. */
-const ENDED = 200;
+const MAX_ENDED = 200;
 
 interface Totals {
   readonly at: number;
@@ -40,7 +40,7 @@ export interface HealthAnswer {
 
 /** Created at each login. */
 export class Sampler {
-  readonly history = new History<Figure>(FIGURES, CAPACITY);
+  readonly history = new History<Figure>(FIGURES, MAX_SAMPLES);
   readonly #client: MillraceClient;
   readonly #notes = new NoteBook();
   readonly #listeners = new Set<() => void>();
@@ -115,7 +115,7 @@ export class Sampler {
 
   #hear(event: LiveEvent): void {
     this.#notes.hear(event);
-    if (event.type === 'session.ended') this.#ended = [event, ...this.#ended].slice(0, ENDED);
+    if (event.type === 'session.ended') this.#ended = [event, ...this.#ended].slice(0, MAX_ENDED);
   }
 
   /** Calls `listener` after each sample. */

@@ -8,7 +8,7 @@ import { html, type View } from './html.ts';
 import { of, STREAM, type StreamName } from './stream-list.ts';
 import { useLive } from './use-live.ts';
 
-const SHOWN = 20;
+const PAGE_SIZE = 20;
 
 /** The displayed statistics of a session. */
 export interface SessionStatistics {
@@ -38,14 +38,14 @@ export function SessionTable({ context, name }: { readonly context: Context; rea
   const [wanted, setPage] = useState(0);
   const key = `${name.vhost}/${name.app}/${name.stream}`;
   const list = useLive(updates, `sessions ${key} ${wanted}`, () => {
-    const query = { protocol: VIEWER_KINDS.join(','), offset: `${wanted * SHOWN}`, limit: `${SHOWN}` };
+    const query = { protocol: VIEWER_KINDS.join(','), offset: `${wanted * PAGE_SIZE}`, limit: `${PAGE_SIZE}` };
     return client.get('/v2/vhosts/{vhost}/apps/{app}/streams/{stream}/sessions', { ...of(name), query });
   });
   // While a page loads, the previous one stays visible.
   const shown = useRef<Page>(NOBODY);
   if (list.data !== null) shown.current = list.data;
   const { sessions, total } = shown.current;
-  const pages = Math.max(1, Math.ceil(total / SHOWN));
+  const pages = Math.max(1, Math.ceil(total / PAGE_SIZE));
   const page = Math.min(wanted, pages - 1);
   useEffect(() => setPage(page), [page]);
   const gone = context.sampler.ended.filter(({ vhost, app, stream }) => vhost === name.vhost && app === name.app && stream === name.stream);
@@ -71,7 +71,7 @@ export function SessionTable({ context, name }: { readonly context: Context; rea
       <button type="button" disabled=${page >= pages - 1} onClick=${() => setPage(page + 1)}>Next</button>
     </nav>`
     }
-    ${gone.length === 0 ? null : html`<details><summary>${counted(gone.length, 'session')} ended, with the reason</summary><ul class="gone">${gone.slice(0, SHOWN).map((event) => html`<${Gone} key=${`${event.time} ${event.session}`} event=${event} />`)}</ul></details>`}
+    ${gone.length === 0 ? null : html`<details><summary>${counted(gone.length, 'session')} ended, with the reason</summary><ul class="gone">${gone.slice(0, PAGE_SIZE).map((event) => html`<${Gone} key=${`${event.time} ${event.session}`} event=${event} />`)}</ul></details>`}
   </section>`;
 }
 

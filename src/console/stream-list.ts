@@ -32,7 +32,7 @@ interface Figures {
 const MAX_NAMES = 50;
 const MAX_NAMES_LENGTH = 6000;
 /** Concurrent requests: few, so that the console does not disturb viewers. */
-const AT_ONCE = 6;
+const MAX_AT_ONCE = 6;
 
 /** Path of a stream. */
 export const STREAM = '/v1/vhosts/{vhost}/apps/{app}/streams/{stream}';
@@ -108,6 +108,6 @@ export async function inTurns<In, Out>(items: readonly In[], work: (item: In) =>
   const worker = async (): Promise<void> => {
     for (let index = next++; index < items.length; index = next++) results[index] = await work(items[index] as In);
   };
-  await Promise.all(Array.from({ length: Math.min(AT_ONCE, items.length) }, worker));
+  await Promise.all(Array.from({ length: Math.min(MAX_AT_ONCE, items.length) }, worker));
   return results;
 }

@@ -8,7 +8,7 @@ import { HISTORY, of, type StreamName } from './stream-list.ts';
 export type StreamFigure = 'in' | 'out' | 'frames' | 'gop' | 'viewers';
 
 /** One hour with a sample every two seconds. */
-const CAPACITY = 1800;
+const MAX_SAMPLES = 1800;
 const BITS = 8;
 /** Rates are averages over this span, ms: viewers request segments in bursts. The server's history has the same span. */
 const RATE_SPAN_MS = 10_000;
@@ -21,7 +21,7 @@ interface Totals {
 
 /** Created for each opened stream page. */
 export class StreamSamples {
-  readonly history = new History<StreamFigure>(['in', 'out', 'frames', 'gop', 'viewers'], CAPACITY);
+  readonly history = new History<StreamFigure>(['in', 'out', 'frames', 'gop', 'viewers'], MAX_SAMPLES);
   /** Oldest first, at most `RATE_SPAN_MS` before the last. */
   #past: readonly Totals[] = [];
 

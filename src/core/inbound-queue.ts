@@ -6,12 +6,12 @@ import type { QueueRegistry } from './queue-registry.ts';
 export type SourceItem = SourcePacket | SourceEvent;
 
 /** Packets that may wait between a provider and the router. */
-const THRESHOLD = 1000;
+const MAX_WAITING = 1000;
 /** Numbers of waiting packets at which the provider is asked to stop reading, and to continue. */
 const CONGESTED_FROM = 512;
 const RELIEVED_AT = 128;
 /** Packets processed in one turn of the event loop, so that one stream does not delay the others. */
-const PACKETS_PER_TURN = 256;
+const MAX_PACKETS_PER_TURN = 256;
 
 /** Dependencies of a queue; all items belong to one stream. */
 export interface InboundQueueOptions {
@@ -36,13 +36,13 @@ export class InboundQueue {
 
   constructor(options: InboundQueueOptions) {
     this.#options = options;
-    this.#queue = options.queues.create({ urn: options.urn, type: 'SourcePacket', threshold: THRESHOLD });
+    this.#queue = options.queues.create({ urn: options.urn, type: 'SourcePacket', threshold: MAX_WAITING });
   }
 
   /** Appends an item that arrived at `now` (monotonic, ms). */
   push(item: SourceItem, now: number): void {
     // Losing a packet would spoil frames up to the next keyframe, so packets that arrive before the provider stops are processed at once.
-    if (this.#queue.full) this.work(PACKETS_PER_TURN);
+    if (this.#queue.full) this.work(MAX_PACKETS_PER_TURN);
     if (this.#closed) return;
     this.#queue.push(item, now);
     if (!this.#congested && this.#queue.size >= CONGESTED_FROM) {
@@ -85,7 +85,7 @@ export class InboundQueue {
     this.#scheduled = false;
     if (this.#closed) return;
     try {
-      this.work(PACKETS_PER_TURN);
+      this.work(MAX_PACKETS_PER_TURN);
     } catch (error) {
       this.#options.onFault(error);
       return;

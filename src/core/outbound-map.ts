@@ -11,7 +11,7 @@ import { SeiInsertion } from './sei-insertion.ts';
 import type { EncodedPacket, EncodeFault, EncodeFaultFacts } from './transcoding.ts';
 
 /** Held packets passed on in one turn of the event loop. */
-const PACKETS_PER_TURN = 256;
+const MAX_PACKETS_PER_TURN = 256;
 
 /** Why an encode cannot be made or has stopped. */
 interface EncodeFailure {
@@ -278,7 +278,7 @@ export class OutboundMap {
     if (!this.#releasing || this.#closed) return;
     let isMore = false;
     try {
-      isMore = this.#release(PACKETS_PER_TURN, this.#limit());
+      isMore = this.#release(MAX_PACKETS_PER_TURN, this.#limit());
     } catch (error) {
       this.#logger.error({ err: error, output: this.stream.name }, 'the beginning of an output stream failed inside the server');
     }

@@ -10,7 +10,7 @@ const APP = '/v1/vhosts/{vhost}/apps/{app}';
 const STREAM = `${APP}/streams/{stream}` as const;
 
 /** Sessions of one request. */
-const VIEWERS_AT_ONCE = 1000;
+const MAX_VIEWERS_AT_ONCE = 1000;
 
 interface Viewer {
   readonly session: string;
@@ -125,7 +125,7 @@ export const listCommands: readonly Command[] = [
       const protocol = call.option('protocol') ?? 'all';
       const rows: (StreamPlace & Viewer & Viewer['statistics'])[] = [];
       for (let total = 1; rows.length < total; ) {
-        const query = { protocol, offset: `${rows.length}`, limit: `${VIEWERS_AT_ONCE}` };
+        const query = { protocol, offset: `${rows.length}`, limit: `${MAX_VIEWERS_AT_ONCE}` };
         const page = await client.get('/v2/vhosts/{vhost}/apps/{app}/streams/{stream}/sessions', { path: place, query });
         rows.push(...page.sessions.map((viewer) => ({ ...place, ...viewer, ...viewer.statistics })));
         // Sessions start and end between the requests.

@@ -2,7 +2,7 @@
 import { type MillraceClient, MillraceError } from '../client/index.ts';
 
 /** Concurrent requests: enough to hide the latency, too few to load the server. */
-const AT_ONCE = 8;
+const MAX_AT_ONCE = 8;
 
 /** Names of an application. */
 export interface AppPlace {
@@ -25,7 +25,7 @@ export async function forEachOf<T, R>(items: readonly T[], make: (item: T) => Pr
       made[at] = await make(items[at] as T);
     }
   };
-  await Promise.all(Array.from({ length: Math.min(AT_ONCE, items.length) }, work));
+  await Promise.all(Array.from({ length: Math.min(MAX_AT_ONCE, items.length) }, work));
   return made.filter((result) => result !== null);
 }
 

@@ -6,7 +6,7 @@ import type { Clock } from '../util/clock.ts';
 /** Between two samples, ms. */
 export const SAMPLE_MS = 10_000;
 /** An hour. */
-const KEPT = 360;
+const MAX_KEPT = 360;
 const US_PER_MS = 1000;
 
 /** Of one moment. Rates are means since the sample before. */
@@ -91,7 +91,7 @@ export class FigureHistory {
       // Both clocks are read one after the other.
       eventLoop: Math.min(1, (now.active - before.active) / ms),
     });
-    if (this.#samples.length > KEPT) this.#samples.shift();
+    if (this.#samples.length > MAX_KEPT) this.#samples.shift();
   }
 
   /** Idempotent. */

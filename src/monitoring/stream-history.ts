@@ -6,7 +6,7 @@ import type { Clock } from '../util/clock.ts';
 import { SAMPLE_MS } from './figure-history.ts';
 
 /** Samples of a stream: half an hour. */
-const KEPT = 180;
+const MAX_KEPT = 180;
 /** Streams with a past, 4.5 kB each; of further ones nothing is kept. */
 export const MAX_PASTS = 1000;
 /** In the place of a figure that is not known. */
@@ -70,7 +70,7 @@ export class StreamHistory {
   readonly #server: SampledServer;
   readonly #pasts = new Map<string, Past>();
   /** Wall clock of each place of the rings, ms. */
-  readonly #times = new Float64Array(KEPT);
+  readonly #times = new Float64Array(MAX_KEPT);
   #round = 0;
   #takenAt: number;
   #timer: NodeJS.Timeout | null = null;
@@ -90,10 +90,10 @@ export class StreamHistory {
   samples(vhost: string, app: string, stream: string): StreamSample[] {
     const past = this.#pasts.get(streamKey({ vhost, app, stream }));
     if (past === undefined) return [];
-    const first = Math.max(0, this.#round - KEPT);
+    const first = Math.max(0, this.#round - MAX_KEPT);
     const found: StreamSample[] = [];
     for (let round = first; round < this.#round; round += 1) {
-      const place = round % KEPT;
+      const place = round % MAX_KEPT;
       const at = place * FIGURES;
       const [throughputIn = UNKNOWN, throughputOut = 0, viewers = 0, frames = UNKNOWN, gop = UNKNOWN] = past.figures.subarray(
         at,
@@ -122,7 +122,7 @@ export class StreamHistory {
     this.#takenAt = now;
     const round = this.#round;
     this.#round += 1;
-    this.#times[round % KEPT] = this.#clock.now();
+    this.#times[round % MAX_KEPT] = this.#clock.now();
     for (const { name: vhost, applications } of this.#server.virtualHosts) {
       for (const { name: app, streams } of applications.values()) {
         for (const stream of streams) this.#note(streamKey({ vhost, app, stream: stream.name }), stream, round, ms);
@@ -130,8 +130,8 @@ export class StreamHistory {
     }
     for (const [key, past] of this.#pasts) {
       if (past.seen === round) continue;
-      if (round - past.seen >= KEPT) this.#pasts.delete(key);
-      else past.figures.fill(UNKNOWN, (round % KEPT) * FIGURES, (round % KEPT) * FIGURES + FIGURES);
+      if (round - past.seen >= MAX_KEPT) this.#pasts.delete(key);
+      else past.figures.fill(UNKNOWN, (round % MAX_KEPT) * FIGURES, (round % MAX_KEPT) * FIGURES + FIGURES);
     }
   }
 
@@ -148,7 +148,7 @@ export class StreamHistory {
     const isNew = past.meter !== meter;
     const [received, sent] = isNew ? [0, 0] : [past.in, past.out];
     const video = stream.tracks.find(({ type }) => type === 'video');
-    const at = (round % KEPT) * FIGURES;
+    const at = (round % MAX_KEPT) * FIGURES;
     const { figures } = past;
     figures[at] = whole(((meter.in.total - received) * 1000) / ms);
     figures[at + 1] = whole(((meter.out.total - sent) * 1000) / ms);
@@ -164,7 +164,7 @@ export class StreamHistory {
 
   #begin(key: string): Past | null {
     if (this.#pasts.size >= MAX_PASTS) return null;
-    const past: Past = { figures: new Uint32Array(KEPT * FIGURES).fill(UNKNOWN), meter: null, in: 0, out: 0, seen: this.#round };
+    const past: Past = { figures: new Uint32Array(MAX_KEPT * FIGURES).fill(UNKNOWN), meter: null, in: 0, out: 0, seen: this.#round };
     this.#pasts.set(key, past);
     return past;
   }

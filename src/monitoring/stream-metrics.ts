@@ -17,7 +17,7 @@ export interface MeteredServer {
 }
 
 /** Streams after which other work of the thread may run. */
-const STREAMS_AT_ONCE = 50;
+const MAX_STREAMS_AT_ONCE = 50;
 const PUBLISHERS = Object.values(PublisherKind);
 const PROVIDERS = Object.values(ProviderKind);
 
@@ -181,7 +181,7 @@ export function streamMetrics(server: MeteredServer): MetricSource {
           if (labels !== null) tellSessions(page, METRICS.streamSessions, stream.meter, labels);
           else addSessions(otherSessions.ofStreams, stream.meter);
           count += 1;
-          if (count % STREAMS_AT_ONCE === 0) yield;
+          if (count % MAX_STREAMS_AT_ONCE === 0) yield;
         }
       }
       ofApplications.end();

@@ -24,7 +24,7 @@ const MAX_WAITING = 100_000;
 /** Samples in a row that are not played: hours of audio that an edit list cuts off. */
 const MAX_SKIPPED = 1_000_000;
 /** The reader yields to the event loop after this many samples, because samples in memory are read without waiting. */
-const SAMPLES_AT_ONCE = 1000;
+const MAX_SAMPLES_AT_ONCE = 1000;
 /** Keyframes that are tried from a place backwards: frames that are shown so much later than they are decoded are in no film. */
 const MAX_KEYFRAMES_BACK = 1000;
 /** Positions are whole milliseconds, keyframes are in ticks: a keyframe later by less than this, in seconds, matches. */
@@ -183,7 +183,7 @@ export class MovieFile implements MediaFile {
       // A few bytes of tables can describe thousands of millions of samples.
       if (skipped > MAX_SKIPPED) throw new ProtocolError('ISOBMFF_SAMPLE', `more than ${MAX_SKIPPED} samples without anything to play`);
       this.#taken += 1;
-      if (this.#taken % SAMPLES_AT_ONCE === 0) await nextTurn();
+      if (this.#taken % MAX_SAMPLES_AT_ONCE === 0) await nextTurn();
       const reader = await this.#earliest();
       const sample = reader?.peek();
       if (reader === null || sample === null || sample === undefined) return null;
@@ -232,7 +232,7 @@ export class MovieFile implements MediaFile {
       if (sample === null || skipped > MAX_SKIPPED) break;
       if (!leader.isPriming(sample)) return leader.seconds(sample.dts + sample.compositionOffset);
       leader.take();
-      if (skipped % SAMPLES_AT_ONCE === SAMPLES_AT_ONCE - 1) await nextTurn();
+      if (skipped % MAX_SAMPLES_AT_ONCE === MAX_SAMPLES_AT_ONCE - 1) await nextTurn();
       await this.#earliest();
     }
     return 0;
@@ -281,7 +281,7 @@ export class MovieFile implements MediaFile {
   /** Passes samples in their order as long as `passes` says so; the server gets its turns. */
   async #walk(passes: (reader: TrackReader, sample: FileSample) => boolean): Promise<void> {
     for (let walked = 1; ; walked += 1) {
-      if (walked % SAMPLES_AT_ONCE === 0) await nextTurn();
+      if (walked % MAX_SAMPLES_AT_ONCE === 0) await nextTurn();
       const reader = await this.#earliest();
       const sample = reader?.peek();
       if (reader === null || sample === null || sample === undefined || !passes(reader, sample)) return;

@@ -5,7 +5,7 @@ const WINDOW_BYTES = 262_144;
 /** For a new place: keeping one frame keeps all bytes of its read. */
 const FIRST_BYTES = 16_384;
 /** Places of a file that are read at the same time: its tracks may lie far apart. */
-const WINDOWS = 4;
+const MAX_WINDOWS = 4;
 /** A read that begins this soon after a piece continues it. */
 const NEAR_BYTES = 65_536;
 /** A piece of which at least this share was used is followed by a piece of twice its size. */
@@ -51,7 +51,7 @@ export class WindowBytes implements FileBytes {
   #keep(window: Window, before: Window | undefined): void {
     const index = before === undefined ? -1 : this.#windows.indexOf(before);
     if (index >= 0) this.#windows.splice(index, 1);
-    else if (this.#windows.length >= WINDOWS) this.#windows.shift();
+    else if (this.#windows.length >= MAX_WINDOWS) this.#windows.shift();
     this.#windows.push(window);
   }
 

@@ -17,7 +17,7 @@ const SCAN_MS = 1000;
 const MISSING_SCANS = 3;
 const MAX_FILES = 1000;
 /** Files checked per turn, besides those with a notice of the system; the others are checked in later turns. */
-const LOOKS_AT_ONCE = 100;
+const MAX_LOOKS_AT_ONCE = 100;
 const MAX_BYTES = 2 * 1024 * 1024;
 /** File systems take 255 bytes; the name of the temporary file appends 17. */
 const MAX_FILE_NAME_BYTES = 238;
@@ -218,7 +218,7 @@ export class DefinitionFolder<Definition> {
   /** New, missing and notified files, and the next ones of the rest. */
   #dueOf(names: readonly string[], hinted: ReadonlySet<string>): Set<string> {
     if (this.#waiting.length === 0) this.#waiting = [...names];
-    const due = new Set(this.#waiting.splice(0, LOOKS_AT_ONCE));
+    const due = new Set(this.#waiting.splice(0, MAX_LOOKS_AT_ONCE));
     for (const name of names) if (hinted.has(name) || this.#files.get(name)?.missing !== 0) due.add(name);
     return due;
   }

@@ -17,7 +17,7 @@ const JUMP_DEADLINE_MS = 5000;
 const HANG_MS = 1000;
 const SILENT_MS = 4000;
 /** Taken packets are acknowledged in groups of this size, unless the server waits for the process. */
-const TAKEN_AT_ONCE = 16;
+const MAX_TAKEN_AT_ONCE = 16;
 
 /** The next packet. `duration` in ticks; 0 if unknown. */
 export type FfmpegFileEvent = { readonly type: 'tracks'; readonly tracks: readonly SourceTrack[] } | FfmpegFilePacket;
@@ -125,8 +125,8 @@ export class FfmpegFile {
         this.#next += 1;
         this.#taken += 1;
         this.#bytes -= event.packet.data.length;
-        if (this.#taken >= TAKEN_AT_ONCE) this.#tellTaken();
-        if (this.#next >= TAKEN_AT_ONCE) this.#forgetTaken();
+        if (this.#taken >= MAX_TAKEN_AT_ONCE) this.#tellTaken();
+        if (this.#next >= MAX_TAKEN_AT_ONCE) this.#forgetTaken();
         return event;
       }
       if (this.#ended) return null;

@@ -8,7 +8,7 @@ import { BoundedQueue } from '../util/bounded-queue.ts';
 import { FrameWriter } from './frame-writer.ts';
 import { VIDEO_WINDOW } from './process/pipeline.ts';
 import { FrameFlag, FrameReader, FrameType } from './process-frames.ts';
-import { DECODER_BYTES, SourceFeed } from './source-feed.ts';
+import { MAX_DECODER_BYTES, SourceFeed } from './source-feed.ts';
 
 const VIDEO = videoTrack();
 const SOUND = audioTrack();
@@ -45,7 +45,7 @@ const packet = (track: Track, pts: number, keyframe: boolean): Packet => ({
 describe('SourceFeed', () => {
   it('bounds its bytes, and resumes at a keyframe', async () => {
     const { feed, queue, pump } = lab(VIDEO, 1000);
-    const data = new Uint8Array(DECODER_BYTES / 16);
+    const data = new Uint8Array(MAX_DECODER_BYTES / 16);
     const large = (pts: number, keyframe = false): Packet => ({ ...packet(VIDEO, pts, keyframe), data });
     feed.push(large(0, true));
     for (let pts = 1; pts < 16; pts += 1) feed.push(large(pts));

@@ -10,7 +10,7 @@ import { FrameFlag, FrameType } from './process-frames.ts';
 export const DECODER_THRESHOLD = { video: 150, audio: 250 } as const;
 
 /** Bytes of them: five seconds of 100 Mbit/s. */
-export const DECODER_BYTES = 64 * 1024 * 1024;
+export const MAX_DECODER_BYTES = 64 * 1024 * 1024;
 
 /** Frames that have waited this long, ms, come too late for viewers of a live stream: the newest keyframe is better. */
 export const LATE_MS = 5000;
@@ -126,7 +126,7 @@ export class SourceFeed {
   /** False when there is no room. */
   #enqueue(packet: Packet): boolean {
     const { length } = packet.data;
-    if (this.#bytes + length > DECODER_BYTES || !this.queue.push(packet)) return false;
+    if (this.#bytes + length > MAX_DECODER_BYTES || !this.queue.push(packet)) return false;
     this.#bytes += length;
     return true;
   }

@@ -17,11 +17,11 @@ import { TranscoderCounts, transcoderMetrics } from './transcoder-metrics.ts';
 import { CHILD_ENTRY, FILE_CHILD_ENTRY, SILENCE_DEADLINE_MS } from './transcoder-process.ts';
 
 const DEFAULT_JOBS_PER_PROCESS = 8;
-const PROCESSES_PER_CORE = 4;
+const MAX_PROCESSES_PER_CORE = 4;
 const MIN_PROCESSES = 8;
 const HELLO_DEADLINE_MS = 20_000;
 /** Address space of a file process: 8K frames in a decoder with a few threads fit, and a forged header cannot take more. */
-const FILE_MEMORY = 3 * 1024 * 1024 * 1024;
+const MAX_FILE_MEMORY = 3 * 1024 * 1024 * 1024;
 
 /** Times in ms. `entry` and `silenceDeadlineMs` are for tests. */
 export interface SupervisorOptions {
@@ -63,7 +63,7 @@ export class TranscoderSupervisor implements Transcoder {
 
   constructor(options: SupervisorOptions) {
     this.#options = options;
-    this.#maxProcesses = options.maxProcesses || Math.max(MIN_PROCESSES, PROCESSES_PER_CORE * availableParallelism());
+    this.#maxProcesses = options.maxProcesses || Math.max(MIN_PROCESSES, MAX_PROCESSES_PER_CORE * availableParallelism());
   }
 
   /** Processes that run or start now. */
@@ -124,7 +124,7 @@ export class TranscoderSupervisor implements Transcoder {
     if (this.#room === 0) throw new Error(this.#fullReason);
     const { clock, fileEntry: entry = FILE_CHILD_ENTRY, fileHangMs, silenceDeadlineMs = SILENCE_DEADLINE_MS } = this.#options;
     const opened = new FfmpegFile(file, {
-      process: { entry, clock, silenceDeadlineMs, memory: FILE_MEMORY },
+      process: { entry, clock, silenceDeadlineMs, memory: MAX_FILE_MEMORY },
       ...{ clock, logger, onEnd: (ended) => this.#files.delete(ended) },
       ...(fileHangMs !== undefined && { hangMs: fileHangMs }),
     });

@@ -27,7 +27,7 @@ const HELLO_DEADLINE_MS = 30_000;
 export const SILENCE_DEADLINE_MS = 15_000;
 const WATCH_INTERVAL_MS = 1000;
 /** Limit of a process's kept output. */
-const LAST_WORDS = 2000;
+const MAX_LAST_WORDS = 2000;
 
 /** How a process is run and watched. */
 export interface ProcessOptions {
@@ -89,7 +89,7 @@ export class TranscoderProcess {
     // The exit of the process has the reason; data in flight is lost.
     this.#socket.on('error', () => {});
     this.#child.stderr?.on('data', (chunk: Buffer) => {
-      this.#lastWords = (this.#lastWords + chunk.toString()).slice(-LAST_WORDS);
+      this.#lastWords = (this.#lastWords + chunk.toString()).slice(-MAX_LAST_WORDS);
     });
     this.#child.on('error', (error) => this.#onExit(error.message));
     this.#child.on('exit', (code, signal) => this.#onExit(signal ?? `exit code ${code}`));

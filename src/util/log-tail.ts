@@ -7,7 +7,7 @@ import { maskedJson } from './masked-json.ts';
 import { NumberedRing, textWithoutSecrets } from './numbered-ring.ts';
 
 /** Lines that are kept. */
-const KEPT = 1000;
+const MAX_KEPT = 1000;
 /** Fields of a line that are kept. */
 const MAX_FIELDS = 24;
 
@@ -40,7 +40,7 @@ export class LogTail extends NumberedRing<LogLine> {
   readonly #secrets: KnownSecrets;
   #wantDebug = 0;
 
-  constructor({ clock, secrets = new KnownSecrets(), kept = KEPT }: LogTailOptions) {
+  constructor({ clock, secrets = new KnownSecrets(), kept = MAX_KEPT }: LogTailOptions) {
     super(clock, kept);
     this.#secrets = secrets;
   }

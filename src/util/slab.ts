@@ -1,6 +1,6 @@
 const BLOCK_SIZE = 128 * 1024;
 /** Longer buffers get memory of their own. */
-const LARGEST = 32 * 1024;
+const MAX_SHARED_LENGTH = 32 * 1024;
 
 /**
  * Cuts buffers out of larger blocks: creating and collecting a separate buffer costs microseconds, a view a tenth of that. A block is freed
@@ -12,7 +12,7 @@ export class Slab {
 
   /** `length` bytes with unspecified content. */
   allocate(length: number): Buffer {
-    if (length > LARGEST) return Buffer.allocUnsafeSlow(length);
+    if (length > MAX_SHARED_LENGTH) return Buffer.allocUnsafeSlow(length);
     if (this.#used + length > this.#block.byteLength) {
       this.#block = Buffer.allocUnsafeSlow(BLOCK_SIZE).buffer;
       this.#used = 0;

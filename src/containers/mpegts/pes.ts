@@ -2,7 +2,7 @@
 import { putTimestamp } from './timestamp.ts';
 
 /** Start code, id, length, flags and two timestamps. */
-export const PES_HEADER_MAX = 19;
+export const MAX_PES_HEADER = 19;
 
 const FIXED_LENGTH = 9;
 const TIMESTAMP_LENGTH = 5;

@@ -7,7 +7,7 @@ import { retimeSplice } from '../markers/splice-info.ts';
 import { type ElementaryStream, elementaryStream, sameElementary } from './elementary.ts';
 import { Gather } from './gather.ts';
 import { type PidState, type UnitFlags, writePayload, writeSection } from './packet-writer.ts';
-import { PES_HEADER_MAX, putPesHeader } from './pes.ts';
+import { MAX_PES_HEADER, putPesHeader } from './pes.ts';
 import { buildPat, buildPmt, PROGRAM_NUMBER } from './psi.ts';
 import { canCarry, programDescriptors, StreamId, StreamType, streamDescriptors, streamTypeOf } from './stream-type.ts';
 import { wrap33 } from './timestamp.ts';
@@ -47,7 +47,7 @@ export class TsMuxer {
   #streams = new Map<number, MuxedStream>();
   readonly #counters = new Map<number, number>();
   readonly #payload = new Gather();
-  readonly #header = new Uint8Array(PES_HEADER_MAX);
+  readonly #header = new Uint8Array(MAX_PES_HEADER);
   readonly #flags: UnitFlags = { pcr: null, randomAccess: false };
   #patSection: Uint8Array = new Uint8Array(0);
   #pmtSection: Uint8Array = new Uint8Array(0);

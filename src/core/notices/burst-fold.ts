@@ -4,8 +4,8 @@ import { type StreamAddress, streamKey } from '../stream-address.ts';
 import type { Notice, RefusalNotice, SessionNotice } from './notice.ts';
 
 /** This many sessions per second are posted one by one; the rest of the second is summed up. */
-const SESSIONS = 200;
-const REFUSALS = 50;
+const MAX_SESSIONS = 200;
+const MAX_REFUSALS = 50;
 const SECOND_MS = 1000;
 /** Sums per second; beyond that one sum for all kinds. */
 const MAX_SUMS = 50;
@@ -26,8 +26,8 @@ export class BurstFold {
   readonly #clock: Clock;
   readonly #tell: (notice: Notice) => void;
   readonly #windows = {
-    sessions: { most: SESSIONS, since: Number.NEGATIVE_INFINITY, told: 0 },
-    refusals: { most: REFUSALS, since: Number.NEGATIVE_INFINITY, told: 0 },
+    sessions: { most: MAX_SESSIONS, since: Number.NEGATIVE_INFINITY, told: 0 },
+    refusals: { most: MAX_REFUSALS, since: Number.NEGATIVE_INFINITY, told: 0 },
   } satisfies Record<string, Window>;
   #sums = new Map<string, Sum>();
   #timer: NodeJS.Timeout | null = null;

@@ -7,7 +7,7 @@ import { BurstFold } from './burst-fold.ts';
 import { NOTICE_TYPES, type Notice, type NoticeGroup, type Notices } from './notice.ts';
 
 /** Notices that are kept. */
-const KEPT = 4096;
+const MAX_KEPT = 4096;
 
 /** Options of a board. */
 export interface NoticeBoardOptions {
@@ -31,7 +31,7 @@ export class NoticeBoard extends NumberedRing<Notice> implements Notices {
   readonly #secrets: KnownSecrets;
   readonly #fold: BurstFold;
 
-  constructor({ clock, hide = (text) => text, secrets = new KnownSecrets(), kept = KEPT }: NoticeBoardOptions) {
+  constructor({ clock, hide = (text) => text, secrets = new KnownSecrets(), kept = MAX_KEPT }: NoticeBoardOptions) {
     super(clock, kept);
     this.#hide = hide;
     this.#secrets = secrets;

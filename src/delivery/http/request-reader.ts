@@ -12,7 +12,7 @@ const HEAD_END = Buffer.from('\r\n\r\n');
  * Empty lines allowed before a request (RFC 9112 section 2.2), over any time: otherwise an occasional empty line would hold a connection
  * for ever.
  */
-const EMPTY_LINES = 2;
+const MAX_EMPTY_LINES = 2;
 const FIRST_CAPACITY = 2048;
 
 /** The reader of one connection. Copies only if a head arrives in pieces; always returns the same head object. */
@@ -99,7 +99,7 @@ export class RequestReader {
   }
 
   #skipEmptyLines(): void {
-    for (; this.#emptyLines < EMPTY_LINES; this.#emptyLines += 1) {
+    for (; this.#emptyLines < MAX_EMPTY_LINES; this.#emptyLines += 1) {
       if (this.#end - this.#start < 2 || this.#bytes[this.#start] !== CR || this.#bytes[this.#start + 1] !== LF) break;
       this.#start += 2;
     }

@@ -1,6 +1,6 @@
 /** Socket activation: a listening port without a thread. Connections wait in the kernel; the first one is reported. */
 import { type Handle, loadAddon, type NativeAddon } from '../../native/addon.ts';
-import { BACKLOG, type ListenAddress, requireFreePort } from '../../transport/tcp/shared-port.ts';
+import { type ListenAddress, MAX_BACKLOG, requireFreePort } from '../../transport/tcp/shared-port.ts';
 
 /** Opens activation ports; needs the addon. */
 export class ActivationPorts {
@@ -19,7 +19,7 @@ export class ActivationPorts {
   /** `knocked` is called once, with the first connection. Rejects if the port cannot be opened; the caller closes it. */
   async open(address: ListenAddress, knocked: () => void): Promise<ActivationPort> {
     await requireFreePort(address);
-    const [handle, port, descriptor] = this.#addon.doorOpen(address.host, address.port, BACKLOG, knocked);
+    const [handle, port, descriptor] = this.#addon.doorOpen(address.host, address.port, MAX_BACKLOG, knocked);
     return new ActivationPort(this.#addon, { handle, port, descriptor });
   }
 }

@@ -10,7 +10,7 @@ import { AdmissionRegistry } from './admission-registry.ts';
 /** Maximum of departed viewers that may return with their session, and of returned ones whose answer is pending. */
 const MAX_GONE = 10_000;
 /** Forgotten in one step, oldest first: their sessions are revoked in one message. */
-const FORGOTTEN = 1000;
+const MAX_FORGOTTEN_AT_ONCE = 1000;
 /** Maximum size of a record, characters: 4096 from the viewer's request, and the members around them. */
 const MAX_RECORD = 5120;
 /** Time from an end to the request about a returning viewer, ms: a control server that counts viewers gets the end first. */
@@ -188,7 +188,7 @@ export class ViewerAdmissions {
     }
     this.#gone.set(session, { record, since: this.#options.clock.monotonic() });
     if (this.#gone.size <= MAX_GONE) return;
-    const oldest = [...this.#gone.keys()].slice(0, FORGOTTEN);
+    const oldest = [...this.#gone.keys()].slice(0, MAX_FORGOTTEN_AT_ONCE);
     for (const each of oldest) this.#gone.delete(each);
     this.#options.revoke(oldest);
   }

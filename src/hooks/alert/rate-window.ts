@@ -1,7 +1,7 @@
 /** The mean of a rate over the last seconds: that of one second goes up and down with every keyframe, that since the start forgets nothing. */
 
 /** Samples that count, and how many are needed before there is a mean. */
-const KEPT = 10;
+const MAX_KEPT = 10;
 const NEEDED = 4;
 
 /** Takes a sample twice a second. */
@@ -12,7 +12,7 @@ export class RateWindow {
   add(rate: number): void {
     if (rate <= 0) return;
     this.#samples.push(rate);
-    if (this.#samples.length > KEPT) this.#samples.shift();
+    if (this.#samples.length > MAX_KEPT) this.#samples.shift();
   }
 
   /** 0 while too little is known. */

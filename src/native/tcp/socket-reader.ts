@@ -18,7 +18,7 @@ const STRETCH_MS = 2;
 /** How long the rests last. */
 const SHORT_REST_MS = 10;
 const LONG_REST_MS = 100;
-const LONGEST_REST_MS = 200;
+const MAX_REST_MS = 200;
 /** Fewer sockets are read for less when they have something than by a sweep that looks for it. */
 const MIN_DOZING = 5;
 
@@ -130,7 +130,7 @@ export class SocketReader {
 
   /** How often `wake` has to be called for now, ms. */
   get wakeInterval(): number {
-    return this.#wanting[Rest.SHORT] > 0 || this.#wanting[Rest.LONG] > 0 ? LONG_REST_MS : LONGEST_REST_MS;
+    return this.#wanting[Rest.SHORT] > 0 || this.#wanting[Rest.LONG] > 0 ? LONG_REST_MS : MAX_REST_MS;
   }
 
   /**

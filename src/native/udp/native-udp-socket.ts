@@ -3,13 +3,13 @@ import type { Handle, NativeAddon } from '../addon.ts';
 import type { SocketAddress, UdpCounters, UdpSocket, UdpSocketOptions } from './udp-socket.ts';
 
 /** Datagrams of one system call. */
-const MOST = 64;
+const MAX_DATAGRAMS = 64;
 /** Words that describe one: offset, length, port, scope and four of the address. */
 const WORDS = 8;
 const LENGTH = 1;
 const PORT = 2;
 const ADDRESS = 4;
-const BLOCK_BYTES = MOST * 1500;
+const BLOCK_BYTES = MAX_DATAGRAMS * 1500;
 const POOL_BYTES = 16_384;
 /** Blocks that wait for the system: 12 MB, a keyframe for some hundred viewers. Further blocks are dropped. */
 const MAX_WAITING = 128;
@@ -38,7 +38,7 @@ export class NativeUdpSocket implements UdpSocket {
   readonly #addon: NativeAddon;
   readonly #handle: Handle;
   readonly #options: UdpSocketOptions;
-  readonly #received = new Uint32Array(MOST * WORDS);
+  readonly #received = new Uint32Array(MAX_DATAGRAMS * WORDS);
   /** By port and address; emptied when full. */
   readonly #known = new Map<string | number, SocketAddress>();
   /** The address of a peer in words; zeros for an unreachable address. */
@@ -95,7 +95,7 @@ export class NativeUdpSocket implements UdpSocket {
       this.#unreachable += 1;
       return;
     }
-    if (this.#block.count === MOST || this.#block.used + length > BLOCK_BYTES) this.flush();
+    if (this.#block.count === MAX_DATAGRAMS || this.#block.used + length > BLOCK_BYTES) this.flush();
     const block = this.#block;
     const at = block.count * WORDS;
     block.words.set(place, at);
@@ -242,5 +242,5 @@ function isSamePlace(words: Uint32Array, at: number, place: Uint32Array): boolea
 }
 
 function newBlock(): Block {
-  return { bytes: new Uint8Array(BLOCK_BYTES), words: new Uint32Array(MOST * WORDS), from: 0, count: 0, used: 0 };
+  return { bytes: new Uint8Array(BLOCK_BYTES), words: new Uint32Array(MAX_DATAGRAMS * WORDS), from: 0, count: 0, used: 0 };
 }

@@ -11,7 +11,7 @@ import { KnownSecrets } from '../../util/known-secrets.ts';
 import { type Destination, type DestinationOptions, PushFailure } from './destination.ts';
 import { type PushRequest, secretsOfPush } from './push-request.ts';
 import { PushTask, retryDelay } from './push-task.ts';
-import { SEND_QUEUE_PACKETS } from './send-queue.ts';
+import { MAX_SEND_QUEUE_PACKETS } from './send-queue.ts';
 
 const VIDEO = videoTrack();
 const AUDIO = audioTrack();
@@ -159,18 +159,18 @@ describe('a push task', () => {
     push.push(frame(0, true));
     receiver.room = false;
     push.flush();
-    for (let index = 1; index <= SEND_QUEUE_PACKETS + 1; index += 1) push.push(frame(index));
+    for (let index = 1; index <= MAX_SEND_QUEUE_PACKETS + 1; index += 1) push.push(frame(index));
     push.push(frame(2000, true));
     push.flush();
     expect(receiver.packets).toHaveLength(1);
     expect(queues.statuses()).toMatchObject([
-      { urn: 'mngq:v=default#app:s=/stream:p=pub:r=streamworker_[push]_p', size: 1, drop: SEND_QUEUE_PACKETS + 1 },
+      { urn: 'mngq:v=default#app:s=/stream:p=pub:r=streamworker_[push]_p', size: 1, drop: MAX_SEND_QUEUE_PACKETS + 1 },
     ]);
     receiver.room = true;
     receiver.options.events.onWritable();
     expect(receiver.packets.map(({ dts }) => dts)).toEqual([0, 6_000_000]);
     push.streamEnded();
-    expect(logger.lines.at(-1)?.fields).toMatchObject({ dropped: SEND_QUEUE_PACKETS + 1 });
+    expect(logger.lines.at(-1)?.fields).toMatchObject({ dropped: MAX_SEND_QUEUE_PACKETS + 1 });
   });
 
   test('sends its queued packets when the stream ends', () => {

@@ -15,7 +15,7 @@ import { type OpenDestination, PushFailure, type PushTimeouts } from './destinat
 import type { PushCounts } from './push-metrics.ts';
 import { type PushRequest, receiverOf, secretsOfPush } from './push-request.ts';
 import { PushSession } from './push-session.ts';
-import { SEND_QUEUE_PACKETS } from './send-queue.ts';
+import { MAX_SEND_QUEUE_PACKETS } from './send-queue.ts';
 import { leftOut, pushedTracks } from './track-selection.ts';
 
 /** Words of the API. */
@@ -218,7 +218,7 @@ export class PushTask extends FollowingTask<PushRequest> {
     this.#lastTime = 0;
     this.#countedBytes = 0;
     const urn = `mngq:v=${this.vhost}#${this.app}:s=/${request.streamName}:p=pub:r=streamworker_[push]_${request.id}`;
-    const queue = queues.create<Packet>({ urn, type: 'Packet', threshold: SEND_QUEUE_PACKETS });
+    const queue = queues.create<Packet>({ urn, type: 'Packet', threshold: MAX_SEND_QUEUE_PACKETS });
     this.#queue = queue;
     const shared = { request, owner: this, logger: this.#logger, tracks: this.#selected, timeouts: this.#timeouts, clock, open, queue };
     try {

@@ -5,7 +5,7 @@ import { audioTrack, videoTrack } from '../../../test/fakes/synthetic-media.ts';
 import type { Packet } from '../../media/packet.ts';
 import type { Track } from '../../media/track.ts';
 import { BoundedQueue } from '../../util/bounded-queue.ts';
-import { SEND_QUEUE_BYTES, SendQueue } from './send-queue.ts';
+import { MAX_SEND_QUEUE_BYTES, SendQueue } from './send-queue.ts';
 
 const VIDEO = videoTrack({ id: 0 });
 const OTHER = videoTrack({ id: 2 });
@@ -62,9 +62,9 @@ test('a full queue resumes at the next keyframe of each video track, and counts 
 
 test('bytes are bounded too', () => {
   const { queue } = queueOf([AUDIO], 100);
-  for (let index = 0; index < 5; index += 1) queue.push(packet(AUDIO, index, true, SEND_QUEUE_BYTES / 4));
+  for (let index = 0; index < 5; index += 1) queue.push(packet(AUDIO, index, true, MAX_SEND_QUEUE_BYTES / 4));
   expect(queue.dropped).toBe(5);
-  queue.push(packet(AUDIO, 9, true, SEND_QUEUE_BYTES));
+  queue.push(packet(AUDIO, 9, true, MAX_SEND_QUEUE_BYTES));
   expect(all(queue)).toEqual(['1@9k']);
 });
 

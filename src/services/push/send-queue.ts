@@ -5,9 +5,9 @@ import type { Track } from '../../media/track.ts';
 import type { BoundedQueue } from '../../util/bounded-queue.ts';
 
 /** Packets that may wait: some six seconds of one video and one audio track. */
-export const SEND_QUEUE_PACKETS = 500;
+export const MAX_SEND_QUEUE_PACKETS = 500;
 /** Bytes that may wait. */
-export const SEND_QUEUE_BYTES = 16 * 1024 * 1024;
+export const MAX_SEND_QUEUE_BYTES = 16 * 1024 * 1024;
 
 /**
  * Begins with a keyframe of every video track. When full, all its packets are dropped and each video track continues with its next
@@ -39,7 +39,7 @@ export class SendQueue {
       if (this.#dropped > 0) this.#drop(1);
       return;
     }
-    if (this.#bytes + packet.data.length <= SEND_QUEUE_BYTES && this.#queue.push(packet)) {
+    if (this.#bytes + packet.data.length <= MAX_SEND_QUEUE_BYTES && this.#queue.push(packet)) {
       this.#bytes += packet.data.length;
       return;
     }

@@ -9,7 +9,7 @@ const KEEP_ALIVE_DELAY_MS = 10_000;
 const LINGER_MS = 1000;
 
 /** While more than this waits to be sent, nothing is read: a receiver that sends requests without reading gets no answers. */
-const READING_BACKLOG = 1024 * 1024;
+const MAX_READING_BACKLOG = 1024 * 1024;
 
 /** Address and callbacks. No callback comes after `close`. */
 export interface TcpLinkOptions {
@@ -108,7 +108,7 @@ export class TcpLink {
     socket.on('data', (data: Buffer) => {
       if (this.#over) return;
       onData(data);
-      if (socket.writableLength > READING_BACKLOG) socket.pause();
+      if (socket.writableLength > MAX_READING_BACKLOG) socket.pause();
     });
     socket.on('drain', () => {
       socket.resume();

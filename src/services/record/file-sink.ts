@@ -4,9 +4,9 @@ import type { QueueGauge } from '../../util/queue-gauge.ts';
 import { syncSemaphore } from '../../util/semaphore.ts';
 
 /** Bytes that may wait for the disk, unless told otherwise. The owner stops handing in media beyond it: see `full`. */
-export const WAITING_BYTES = 16 * 1024 * 1024;
+export const MAX_UNWRITTEN_BYTES = 16 * 1024 * 1024;
 /** Buffers the system takes in one call (IOV_MAX). */
-const BUFFERS_PER_WRITE = 1024;
+const MAX_BUFFERS_PER_WRITE = 1024;
 /** Interval of fsync, ms: the maximum that a power failure can lose. */
 const SYNC_INTERVAL_MS = 5000;
 const FILE_MODE = 0o644;
@@ -55,7 +55,7 @@ export class FileSink {
   #closing: Promise<void> | null = null;
   #noting: Promise<void> | null = null;
 
-  constructor({ path, prepare, onMade, onError, limit = WAITING_BYTES, gauge }: FileSinkOptions) {
+  constructor({ path, prepare, onMade, onError, limit = MAX_UNWRITTEN_BYTES, gauge }: FileSinkOptions) {
     this.#path = path;
     this.#limit = limit;
     this.#onError = onError;
@@ -127,7 +127,7 @@ export class FileSink {
     const file = this.#file;
     try {
       while (this.#waiting.length > 0 && this.#error === null && file !== null) {
-        const batch = this.#waiting.splice(0, BUFFERS_PER_WRITE);
+        const batch = this.#waiting.splice(0, MAX_BUFFERS_PER_WRITE);
         await writeAll(file, batch, (bytes) => this.#wrote(bytes));
         this.#syncNow(file);
       }

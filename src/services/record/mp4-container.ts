@@ -10,9 +10,9 @@ import { type AudioTrack, isMediaTrack, type Track, type VideoTrack } from '../.
 import { MAX_HELD_BACK, type RecordContainer } from './record-container.ts';
 
 /** Fragments are written before a run would grow too long, or when this many bytes wait. */
-const RUN_BYTES = 1024 * 1024;
+const MAX_RUN_BYTES = 1024 * 1024;
 /** The same in packets: with a clock that stands still they may be tiny and last no time. */
-const RUN_PACKETS = 4096;
+const MAX_RUN_PACKETS = 4096;
 /**
  * A keyframe begins a run if the last run with one began this long ago, 90 kHz: playback pieces are no shorter, and each run costs a write.
  */
@@ -108,7 +108,7 @@ export class Mp4Container implements RecordContainer {
     // One more packet of this kind would exceed the limit, so the present ones are written.
     const grown = rescale(packet.dts + 2 * packet.duration - since, run.timebase, MPEG_90K);
     // The other tracks are written with it.
-    if (grown > MAX_HELD_BACK || run.bytes >= RUN_BYTES || run.packets.length >= RUN_PACKETS) this.flush();
+    if (grown > MAX_HELD_BACK || run.bytes >= MAX_RUN_BYTES || run.packets.length >= MAX_RUN_PACKETS) this.flush();
   }
 
   flush(): void {

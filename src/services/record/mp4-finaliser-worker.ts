@@ -5,8 +5,8 @@ import type { FinaliserAnswer, FinaliserJob } from './finalise.ts';
 import { finaliseMp4 } from './mp4-finaliser.ts';
 
 /** While one waits for the disk the next is processed; the tables of many would need much memory at once. */
-const AT_ONCE = 2;
-const semaphore = new Semaphore(AT_ONCE);
+const MAX_AT_ONCE = 2;
+const semaphore = new Semaphore(MAX_AT_ONCE);
 
 parentPort?.on('message', async ({ id, path }: FinaliserJob) => parentPort?.postMessage(await answerFor(id, path)));
 

@@ -16,7 +16,7 @@ import { hasRoom } from '../../util/disk-space.ts';
 import type { Logger } from '../../util/logger.ts';
 import { messageOf } from '../../util/message-of.ts';
 import type { QueueGauge } from '../../util/queue-gauge.ts';
-import { WAITING_BYTES } from './file-sink.ts';
+import { MAX_UNWRITTEN_BYTES } from './file-sink.ts';
 import type { Attachment, Waiting } from './record-attachment.ts';
 import { presentedAt, presentedAt90k, RecordFile } from './record-file.ts';
 import type { RecordJournal } from './record-journal.ts';
@@ -288,7 +288,7 @@ export class RecordTask extends FollowingTask<RecordRequest> {
     return this.#context.queues.gauge({
       urn: `mngq:v=${this.vhost}#${this.app}:s=/${stream.name}:p=pub:r=streamworker_[file]_${this.request.id}`,
       type: 'KiB',
-      threshold: WAITING_BYTES / KIB,
+      threshold: MAX_UNWRITTEN_BYTES / KIB,
       unit: KIB,
     });
   }

@@ -69,7 +69,7 @@ const MAX_LAYOUTS = 64;
 const MAX_READING = 2;
 const MAX_WAITING = 32;
 /** Files checked at once. */
-const LOOKED_FOR = 32;
+const MAX_CHECKS_AT_ONCE = 32;
 
 /** The server has one. `start` begins retention, `stop` ends it. */
 export class RecordingLibrary {
@@ -127,8 +127,8 @@ export class RecordingLibrary {
   /** The `entries` whose files exist unchanged; the others are removed from the index as by `open`. */
   async present(entries: readonly IndexedRecording[]): Promise<IndexedRecording[]> {
     const there: IndexedRecording[] = [];
-    for (let n = 0; n < entries.length; n += LOOKED_FOR) {
-      const some = entries.slice(n, n + LOOKED_FOR);
+    for (let n = 0; n < entries.length; n += MAX_CHECKS_AT_ONCE) {
+      const some = entries.slice(n, n + MAX_CHECKS_AT_ONCE);
       const found = await Promise.all(some.map((entry) => this.#isPresent(entry)));
       there.push(...some.filter((_, at) => found[at]));
     }

@@ -10,7 +10,7 @@ import { MAX_HELD_BACK, type RecordContainer } from './record-container.ts';
 /** Tables are repeated with keyframes, and at least this often, 90 kHz. */
 const TABLES_INTERVAL = 45_000;
 /** Bytes gathered before they are written, at most: more writes cost more than more memory. */
-const GATHERED = 256 * 1024;
+const MAX_GATHERED = 256 * 1024;
 
 export { canCarry as tsCanCarry };
 
@@ -44,7 +44,7 @@ export class TsContainer implements RecordContainer {
     if (Number.isNaN(this.#since)) this.#since = dts;
     // One more packet of this kind would exceed the limit, so the present ones are written.
     const grown = dts + rescale(2 * packet.duration, packet.track.timebase, MPEG_90K) - this.#since;
-    if (this.#buffer.length >= GATHERED || grown > MAX_HELD_BACK) this.flush();
+    if (this.#buffer.length >= MAX_GATHERED || grown > MAX_HELD_BACK) this.flush();
   }
 
   flush(): void {

@@ -36,7 +36,7 @@ const LARGE_HEADER = 16;
 const MAX_MOOF = 16 * 1024 * 1024;
 const MAX_MOOV = 1024 * 1024;
 /** Yields to the event loop after this many fragments. */
-const AT_ONCE = 100;
+const MAX_AT_ONCE = 100;
 
 const TS_PACKET = 188;
 const CHUNK = TS_PACKET * 4096;
@@ -70,7 +70,7 @@ async function layOutMovie(file: FileHandle, size: number): Promise<VodLayout> {
   let end = 0;
   let at = moov.end;
   for (let count = 1; at + BOX_HEADER <= limit; count += 1) {
-    if (count % AT_ONCE === 0) await nextTurn();
+    if (count % MAX_AT_ONCE === 0) await nextTurn();
     const moof = await boxAt(file, at, limit).catch(() => null);
     if (moof === null || moof.type !== 'moof' || moof.end > limit || moof.end - moof.body > MAX_MOOF) break;
     const mdat = await boxAt(file, moof.end, limit).catch(() => null);

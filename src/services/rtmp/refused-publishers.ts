@@ -13,7 +13,7 @@ import { unpublishedLimits } from './rtmp-connection.ts';
 import type { RtmpLimits, RtmpTimeouts } from './rtmp-options.ts';
 
 /** Limit of answered encoders per second, because each answer costs a handshake. In a flood the others are closed without an answer. */
-const TOLD_PER_SECOND = 8;
+const MAX_TOLD_PER_SECOND = 8;
 const DESCRIPTION = 'Too many connections, of your address or of all: try again later.';
 
 /** Of one listener; each connection it is given is closed when `refusal` of its timeouts is over at the latest. */
@@ -21,7 +21,7 @@ export class RefusedPublishers {
   readonly #clock: Clock;
   readonly #limits: RtmpLimits;
   readonly #timeoutMs: number;
-  readonly #budget = new TokenBucket({ burst: TOLD_PER_SECOND, perSecond: TOLD_PER_SECOND });
+  readonly #budget = new TokenBucket({ burst: MAX_TOLD_PER_SECOND, perSecond: MAX_TOLD_PER_SECOND });
 
   constructor({ limits, timeouts, clock }: { readonly limits: RtmpLimits; readonly timeouts: RtmpTimeouts; readonly clock: Clock }) {
     this.#limits = limits;

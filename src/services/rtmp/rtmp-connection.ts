@@ -32,9 +32,9 @@ const KEEP_ALIVE_DELAY_MS = 10_000;
 /** A peer that wants acknowledgements more often than this, bytes, may stop sending until it gets them. */
 const MIN_CALM_WINDOW = 512 * 1024;
 /** Unfinished messages of full length a peer may have before it publishes. */
-const UNPUBLISHED_MESSAGES = 4;
+const MAX_UNPUBLISHED_MESSAGES = 4;
 /** Before `publish`, at most this many bytes of a message are allocated in advance: commands are shorter. */
-const UNPUBLISHED_TRUST = 4096;
+const MAX_UNPUBLISHED_TRUST = 4096;
 /** Malformed messages may come this many seconds' worth at once: an encoder may begin with an unreadable track. */
 const MALFORMED_SECONDS = 5;
 
@@ -480,8 +480,8 @@ export class RtmpConnection {
 /** A connection that has not published yet gets room for commands only. */
 export function unpublishedLimits(limits: RtmpLimits): ChunkReaderLimits {
   const { controlBytes, chunkStreams } = limits;
-  const pendingBytes = UNPUBLISHED_MESSAGES * controlBytes;
-  return { mediaBytes: controlBytes, controlBytes, pendingBytes, chunkStreams, trustedBytes: UNPUBLISHED_TRUST };
+  const pendingBytes = MAX_UNPUBLISHED_MESSAGES * controlBytes;
+  return { mediaBytes: controlBytes, controlBytes, pendingBytes, chunkStreams, trustedBytes: MAX_UNPUBLISHED_TRUST };
 }
 
 function summary(counters: PublishFeedCounters): object {

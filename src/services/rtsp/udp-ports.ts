@@ -3,7 +3,7 @@ import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import net from 'node:net';
 
-const TRIES = 16;
+const MAX_TRIES = 16;
 const RECEIVE_BUFFER = 2_097_152;
 /** Opens the way through a firewall: an RTP packet without content. */
 const GREETING = Uint8Array.of(0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
@@ -23,7 +23,7 @@ export class UdpPorts {
 
   /** Binds an even port and the one behind it on `address`. Rejects when there is no such pair. */
   static async open(address: string): Promise<UdpPorts> {
-    for (let count = 0; count < TRIES; count += 1) {
+    for (let count = 0; count < MAX_TRIES; count += 1) {
       const rtp = await bind(address, 0);
       const { port } = rtp.address();
       const rtcp = port % 2 === 0 ? await bind(address, port + 1).catch(() => null) : null;

@@ -7,7 +7,7 @@ import type { TransportCounters } from './transport/transport-report.ts';
 
 const ROUND_TRIP_BOUNDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 const LOSS_BOUNDS = [0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5];
-const STREAMS_AT_ONCE = 20;
+const MAX_STREAMS_AT_ONCE = 20;
 
 /** Figures of all viewers of an output stream, including departed viewers. */
 export interface ViewerTotals {
@@ -136,7 +136,7 @@ function* told<T>(page: MetricsPage, of: MetricSeries<T>, totals: Iterable<reado
   for (const [address, item] of totals) {
     of.add(item, streamLabels(page, address), streamKey(address));
     count += 1;
-    if (count % STREAMS_AT_ONCE === 0) yield;
+    if (count % MAX_STREAMS_AT_ONCE === 0) yield;
   }
   of.end();
 }

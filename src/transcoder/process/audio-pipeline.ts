@@ -10,7 +10,7 @@ import { FrameQueue } from './frame-queue.ts';
 import { AUDIO_WINDOW, type Pipeline, type PipelineInput, type PipelineTools } from './pipeline.ts';
 
 /** Decoded blocks that wait for the resamplers. */
-const FILTER_THRESHOLD = 16;
+const MAX_DECODED_BLOCKS = 16;
 const OPUS_RATE = 48_000;
 /** More than any source has; damaged headers announce up to 64. */
 const MAX_CHANNELS = 8;
@@ -45,7 +45,7 @@ export class AudioPipeline implements Pipeline {
     const { clock } = tools;
     // Changes of the source come on top of the packets of the window.
     this.#input = new FrameQueue({ role: '', type: 'Packet', threshold: AUDIO_WINDOW * 2, clock });
-    this.#decoded = new FrameQueue({ role: 'filter_audio', type: 'Frame', threshold: FILTER_THRESHOLD, clock });
+    this.#decoded = new FrameQueue({ role: 'filter_audio', type: 'Frame', threshold: MAX_DECODED_BLOCKS, clock });
     this.#outputs = encodes.map((encode) => new AudioOutput(encode, tools));
     this.queues = [this.#decoded];
     this.#running = Promise.all([this.#decodeLoop(), this.#encodeLoop()]);

@@ -18,7 +18,7 @@ import { openOverlays } from './overlay-stage.ts';
 import type { PipelineTools } from './pipeline.ts';
 
 /** Scaled frames that wait for an encoder. */
-const ENCODER_THRESHOLD = 6;
+const MAX_SCALED_FRAMES = 6;
 /** Consecutive failures after which an encoder is given up. */
 const MAX_FAILURES = 3;
 
@@ -89,7 +89,7 @@ export class FrameOutput {
     this.#tools = tools;
     this.#errors = new ErrorRun(tools.clock);
     this.#selector = new FrameSelector(encode);
-    this.queue = new FrameQueue({ role: encode.role, type: 'Frame', threshold: ENCODER_THRESHOLD, clock: tools.clock });
+    this.queue = new FrameQueue({ role: encode.role, type: 'Frame', threshold: MAX_SCALED_FRAMES, clock: tools.clock });
     this.#running = this.#encodeLoop();
   }
 

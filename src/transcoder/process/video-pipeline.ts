@@ -15,14 +15,14 @@ import { type FrameNode, FrameScaler } from './frame-scaler.ts';
 import { type Pipeline, type PipelineInput, type PipelineTools, VIDEO_WINDOW } from './pipeline.ts';
 
 /** Decoded frames that wait to be scaled. */
-const FILTER_THRESHOLD = 4;
+const MAX_DECODED_FRAMES = 4;
 /** Frames above this many pixels are decoded on a thread of the pool. */
 const OFF_THREAD_PIXELS = 640 * 360;
 const DEFAULT_FRAMERATE = 30;
 /** Consecutive frames that cannot be scaled before the encodes fail; a damaged stream has single ones. */
 const MAX_FAILURES = 30;
 /** A hardware decoder that has taken this many packets in a row without a frame only seemed to work. */
-const FRUITLESS_PACKETS = 60;
+const MAX_FRUITLESS_PACKETS = 60;
 
 type VideoSource = Extract<SourceMessage, { type: 'video' }>;
 
@@ -68,7 +68,7 @@ export class VideoPipeline implements Pipeline {
     const { clock } = tools;
     this.#errors = new ErrorRun(clock);
     this.#input = new FrameQueue({ role: '', type: 'Packet', threshold: VIDEO_WINDOW * 2, clock });
-    this.#decoded = new FrameQueue({ role: 'filter_video', type: 'Frame', threshold: FILTER_THRESHOLD, clock });
+    this.#decoded = new FrameQueue({ role: 'filter_video', type: 'Frame', threshold: MAX_DECODED_FRAMES, clock });
     this.#outputs = encodes.map((encode) => new FrameOutput(encode, tools));
     this.#scaler = new FrameScaler(tools.pool);
     this.#running = Promise.all([this.#decodeLoop(), this.#filterLoop()]);
@@ -108,7 +108,7 @@ export class VideoPipeline implements Pipeline {
       const frames: RawFrame[] = [];
       await this.#decoder.decode(packet, (frame) => frames.push(frame));
       this.#withoutFrame = frames.length > 0 ? 0 : this.#withoutFrame + 1;
-      if (this.#withoutFrame === FRUITLESS_PACKETS) this.#giveUpHardware(this.#decoder);
+      if (this.#withoutFrame === MAX_FRUITLESS_PACKETS) this.#giveUpHardware(this.#decoder);
       await this.#pass(frames);
     }
     this.#closeDecoder();
@@ -170,7 +170,7 @@ export class VideoPipeline implements Pipeline {
     const reasons = unavailable.map((module) => `module '${module}' is not available`);
     for (const { name, device } of candidates) {
       try {
-        if (this.#fruitless.has(name)) throw new EngineError(`${name} made no frame of ${FRUITLESS_PACKETS} packets`);
+        if (this.#fruitless.has(name)) throw new EngineError(`${name} made no frame of ${MAX_FRUITLESS_PACKETS} packets`);
         const { module = CodecModule.DEFAULT } = HARDWARE_DECODERS.find((entry) => entry.name === name) ?? {};
         const { options: own, node } = deviceOptions(module, device);
         return new Decoder({ ...options, name, options: own, device: node }, pool);

@@ -54,12 +54,12 @@ export interface SrtListenerOptions extends SrtListenerConfig {
 }
 
 const FORM = 'streamid=VHOST/APP/STREAM, e.g. default/app/live';
-const SHOWN_CHARACTERS = 100;
+const MAX_SHOWN_CHARACTERS = 100;
 
 /** Error of a stream id that names no stream. */
 function lackOf(streamId: string): string {
   if (streamId === '') return `the stream id is missing, and the port has no stream of its own (StreamMap): want ${FORM}`;
-  const shown = showHidden(JSON.stringify(withoutSecrets(streamId).slice(0, SHOWN_CHARACTERS)));
+  const shown = showHidden(JSON.stringify(withoutSecrets(streamId).slice(0, MAX_SHOWN_CHARACTERS)));
   return `the stream id ${shown} names no stream: want ${FORM}`;
 }
 

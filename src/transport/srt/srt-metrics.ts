@@ -38,7 +38,7 @@ const OTHER_LINKS = { vhost: '', app: '', stream: OTHERS, session: '' };
 /** Limit of connections with their own labels: otherwise every viewer of a stream would add its series. */
 const MAX_LINKS = 200;
 /** Connections after which other work of the thread may run. */
-const LINKS_AT_ONCE = 100;
+const MAX_LINKS_AT_ONCE = 100;
 
 /** All open connections of these owners, each with its own labels as long as there are free slots. Services that have some share the metrics. */
 export function srtMetrics(sources: readonly SrtLinks[]): MetricSource {
@@ -65,7 +65,7 @@ export function srtMetrics(sources: readonly SrtLinks[]): MetricSource {
           const labels = hasRoom ? slots.of(key, () => labelText({ direction, vhost, app, stream, session })) : null;
           series.get(direction)?.add(link, labels, key);
           count += 1;
-          if (count % LINKS_AT_ONCE === 0) yield;
+          if (count % MAX_LINKS_AT_ONCE === 0) yield;
         }
       }
       for (const each of series.values()) each.end();

@@ -15,7 +15,7 @@ export interface ListenAddress {
 }
 
 /** Connections that wait for `accept`. */
-export const BACKLOG = 4096;
+export const MAX_BACKLOG = 4096;
 
 /** The address of a setting: `*` means all IPv4 addresses. */
 export function hostOf({ host }: { readonly host: string }): string {
@@ -35,8 +35,8 @@ function listening(server: Server, options: ListenOptions | { readonly fd: numbe
 
 /** Lets `server` share its port with other servers of this process: the kernel spreads connections. Returns the port. */
 export async function listenShared(server: Server, { host, port, held }: ListenAddress): Promise<number> {
-  if (held !== undefined) return await listening(server, { fd: sharedDescriptor(held), backlog: BACKLOG });
-  return await listening(server, { ...ownFamily(host), port, reusePort: true, exclusive: true, backlog: BACKLOG });
+  if (held !== undefined) return await listening(server, { fd: sharedDescriptor(held), backlog: MAX_BACKLOG });
+  return await listening(server, { ...ownFamily(host), port, reusePort: true, exclusive: true, backlog: MAX_BACKLOG });
 }
 
 function sharedDescriptor(held: number): number {

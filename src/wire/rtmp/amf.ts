@@ -110,7 +110,7 @@ export class AmfReader {
 
 const INITIAL_CAPACITY = 256;
 /** Deeper values can only be cyclic ones. */
-const DEEPEST_WRITTEN = 64;
+const MAX_WRITTEN_DEPTH = 64;
 
 /** A growing buffer with the AMF primitives. */
 export class AmfWriter {
@@ -155,7 +155,7 @@ export class AmfWriter {
 
   enter(): void {
     this.#depth += 1;
-    if (this.#depth > DEEPEST_WRITTEN) throw new TypeError('AMF value is cyclic or nested too deeply');
+    if (this.#depth > MAX_WRITTEN_DEPTH) throw new TypeError('AMF value is cyclic or nested too deeply');
   }
 
   leave(): void {

@@ -17,7 +17,7 @@ const LIGHT_ACK_EVERY = 64;
 /** Losses are not reported again sooner, µs (§4.8.2). */
 const MIN_NAK_INTERVAL = 20_000;
 /** Acknowledgements whose answers are awaited. */
-const ACK_HISTORY = 256;
+const MAX_AWAITED_ACKS = 256;
 
 /** The agreed terms of the handshake, and the receiver of payloads. */
 export interface ReceiverOptions {
@@ -37,8 +37,8 @@ export class Receiver {
   readonly #clock: TsbpdClock;
   readonly #meter = new ArrivalMeter();
   readonly #deliver: (payload: Uint8Array) => void;
-  readonly #ackTimes = new Float64Array(ACK_HISTORY);
-  readonly #ackNumbers = new Uint32Array(ACK_HISTORY);
+  readonly #ackTimes = new Float64Array(MAX_AWAITED_ACKS);
+  readonly #ackNumbers = new Uint32Array(MAX_AWAITED_ACKS);
   #ackNumber = 0;
   #ackedSequence: number;
   #confirmedNumber = 0;
@@ -116,7 +116,7 @@ export class Receiver {
 
   /** The peer has seen an acknowledgement: that measures the round trip. `timestamp` is the peer's. */
   acknowledged(number: number, timestamp: number, now: number): void {
-    const slot = number % ACK_HISTORY;
+    const slot = number % MAX_AWAITED_ACKS;
     if (number === 0 || this.#ackNumbers[slot] !== number) return;
     this.#ackNumbers[slot] = 0;
     const sample = now - (this.#ackTimes[slot] ?? now);
@@ -178,8 +178,8 @@ export class Receiver {
     this.#ackedAt = now;
     this.#packetsSinceAck = 0;
     this.#ackNumber += 1;
-    this.#ackTimes[this.#ackNumber % ACK_HISTORY] = now;
-    this.#ackNumbers[this.#ackNumber % ACK_HISTORY] = this.#ackNumber;
+    this.#ackTimes[this.#ackNumber % MAX_AWAITED_ACKS] = now;
+    this.#ackNumbers[this.#ackNumber % MAX_AWAITED_ACKS] = this.#ackNumber;
     const { rtt } = this.#link;
     const report = {
       rtt: Math.round(rtt.rtt),

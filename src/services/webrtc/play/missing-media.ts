@@ -12,7 +12,7 @@ export interface MissingMedia {
 
 /** Codecs of every browser. */
 const COMMON = { video: VideoCodec.H264, audio: AudioCodec.OPUS } as const;
-const NAMED_RENDITIONS = 8;
+const MAX_NAMED_RENDITIONS = 8;
 
 /** A viewer's request and the result of its negotiation. */
 export interface ViewerTerms {
@@ -69,8 +69,8 @@ function renditionsWithout({ renditions }: Playlist, kind: MediaKind, unplayable
 }
 
 function listed(names: readonly string[]): string {
-  const some = names.slice(0, NAMED_RENDITIONS).map((name) => `'${name}'`);
-  return `${some.join(', ')}${names.length > NAMED_RENDITIONS ? ' and more' : ''}`;
+  const some = names.slice(0, MAX_NAMED_RENDITIONS).map((name) => `'${name}'`);
+  return `${some.join(', ')}${names.length > MAX_NAMED_RENDITIONS ? ' and more' : ''}`;
 }
 
 function codecsOf(tracks: readonly WebrtcTrack[]): string {

@@ -10,7 +10,7 @@ import type { Track } from '../../../media/track.ts';
 import type { Clock } from '../../../util/clock.ts';
 import type { Logger } from '../../../util/logger.ts';
 import type { ArrivalReport } from '../../../wire/rtp/arrival-report.ts';
-import { SENDS_KEPT } from '../transport/fanout/fanout.ts';
+import { MAX_SENDS_KEPT } from '../transport/fanout/fanout.ts';
 import type { PeerTransport } from '../transport/peer-transport.ts';
 import type { ViewerReports, ViewerTotals } from '../webrtc-metrics.ts';
 import { isPlayable, type WebrtcTrack } from './codec-plan.ts';
@@ -56,7 +56,7 @@ export class WebrtcStream implements PublisherStream {
   readonly #options: WebrtcStreamOptions;
   readonly #sources = new Map<number, MediaSource>();
   readonly #sessions = new Set<PlaySession>();
-  readonly #sends = new Uint32Array(2 * SENDS_KEPT);
+  readonly #sends = new Uint32Array(2 * MAX_SENDS_KEPT);
   /** By track. */
   readonly #repairedAt = new Map<number, number>();
   /** Keys of reported cases, also of ended tracks, so that each is logged once. */

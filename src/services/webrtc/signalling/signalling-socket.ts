@@ -12,11 +12,11 @@ const TIMES = {
   linger: 5000,
 };
 /** Looks at a connection without session after which it is closed. */
-const USELESS_LOOKS = 3;
+const MAX_USELESS_LOOKS = 3;
 /** Looks from one ping to the next. */
 const PING_LOOKS = 4;
 /** Pings without an answer after which the peer is gone. */
-const MISSED_PINGS = 2;
+const MAX_MISSED_PINGS = 2;
 /** Bytes that wait for a peer beyond which it asks and does not read; an offer has some thousand. */
 const MAX_UNREAD = 1024 * 1024;
 const CLOSE_USELESS = 1008;
@@ -197,14 +197,14 @@ export class SignallingSocket {
   /** A connection without a session is of no use for long. */
   #look(): void {
     this.#uselessLooks = this.#options.dialogue.engaged ? 0 : this.#uselessLooks + 1;
-    if (this.#uselessLooks === USELESS_LOOKS) this.#end(CLOSE_USELESS, 'nothing was asked for');
+    if (this.#uselessLooks === MAX_USELESS_LOOKS) this.#end(CLOSE_USELESS, 'nothing was asked for');
     this.#looks += 1;
     if (this.#looks % PING_LOOKS === 0) this.#ping();
   }
 
   #ping(): void {
     this.#missed += 1;
-    if (this.#missed > MISSED_PINGS) this.#socket.terminate();
+    if (this.#missed > MAX_MISSED_PINGS) this.#socket.terminate();
     else if (this.#socket.readyState === this.#socket.OPEN) this.#socket.ping();
   }
 

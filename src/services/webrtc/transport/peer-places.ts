@@ -1,5 +1,5 @@
 /** Maps source addresses of datagrams to sessions. */
-import { type PeerAddress, PLACES_HEARD } from './fanout/fanout.ts';
+import { MAX_PLACES, type PeerAddress } from './fanout/fanout.ts';
 
 /** `S`: sessions. As many addresses are remembered for each as the fanout supports; the oldest is dropped first. */
 export class PeerPlaces<S> {
@@ -42,7 +42,7 @@ export class PeerPlaces<S> {
     keys.delete(key);
     keys.add(key);
     const [oldest = ''] = keys;
-    if (keys.size <= PLACES_HEARD) return;
+    if (keys.size <= MAX_PLACES) return;
     keys.delete(oldest);
     this.#disown(oldest, session);
   }

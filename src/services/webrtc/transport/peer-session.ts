@@ -28,7 +28,7 @@ const MAX_EARLY = 8;
 /** Limit of unanswered checks of ours: two for each path. */
 const MAX_AWAITED = 32;
 /** Bytes waiting in a TCP connection beyond which frames are dropped: the viewer is too slow. */
-const TCP_BACKLOG = 1024 * 1024;
+const MAX_TCP_BACKLOG = 1024 * 1024;
 
 /** Events for the owner of a session. */
 export interface PeerListener {
@@ -257,7 +257,7 @@ export class PeerSession {
   sendTcp(frames: Buffer): void {
     const path = this.#paths.current;
     if (path?.kind !== 'tcp') return;
-    if (path.pipe.backlog > TCP_BACKLOG) this.#tcpDropped += 1;
+    if (path.pipe.backlog > MAX_TCP_BACKLOG) this.#tcpDropped += 1;
     else path.pipe.sendFrames(frames);
   }
 

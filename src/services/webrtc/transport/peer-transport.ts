@@ -32,7 +32,7 @@ import { type TransportCounters, TransportReport } from './transport-report.ts';
 const TICK_MS = 250;
 /** A TCP connection without a valid connectivity check is closed after this, ms. */
 const TCP_TIMEOUT_MS = 10_000;
-const TCP_CONNECTIONS = 5000;
+const MAX_TCP_CONNECTIONS = 5000;
 /** Between warnings of the same, ms. */
 const WARN_INTERVAL_MS = 60_000;
 /** Sessions open at once, those included that are still being negotiated. */
@@ -298,7 +298,7 @@ export class PeerTransport implements PeerOwner {
   #listen(host: string, port: number): Promise<boolean> {
     const { logger } = this.#options;
     const server = createServer({ noDelay: true }, (stream) => this.#accept(stream));
-    server.maxConnections = TCP_CONNECTIONS;
+    server.maxConnections = MAX_TCP_CONNECTIONS;
     const { promise, resolve } = Promise.withResolvers<boolean>();
     server.once('error', (error) => {
       logger.warn({ host, port, reason: error.message }, `media over TCP is not offered: port ${port} cannot be opened`);

@@ -8,7 +8,7 @@ import { ProtocolError } from '../../../util/protocol-error.ts';
 import { parseStun, readXorMappedAddress, StunAttribute, StunType, serializeStun } from '../../../wire/stun/stun-message.ts';
 
 const DEFAULT_PORT = 3478;
-const ATTEMPTS = 4;
+const MAX_ATTEMPTS = 4;
 const ATTEMPT_MS = 500;
 
 /**
@@ -25,7 +25,7 @@ export async function publicAddress(server: string): Promise<string> {
   const transaction = randomBytes(12);
   const request = serializeStun({ type: StunType.BINDING_REQUEST, transaction, attributes: [], password: null });
   const { promise, resolve, reject } = Promise.withResolvers<string>();
-  let left = ATTEMPTS;
+  let left = MAX_ATTEMPTS;
   const ask = (): void => {
     if (left === 0) reject(new Error(`the STUN server ${server} does not answer`));
     left -= 1;

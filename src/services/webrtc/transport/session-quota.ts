@@ -8,7 +8,7 @@ import { ProtocolError } from '../../../util/protocol-error.ts';
 export type PeerUse = 'play' | 'publish';
 
 /** Limit for all addresses; players do not take publishers' places. A handshake in progress holds 70 KiB. */
-const PER_USE = 2048;
+const MAX_PER_USE = 2048;
 
 /** Limit of one address; 0: none. */
 export interface PeerShares {
@@ -93,6 +93,6 @@ export class SessionQuota {
     if (waiting > 0 && this.#waiting.of(owner) >= waiting)
       return `${waiting} WebRTC sessions of this address have been opened and are not connected yet`;
     if (open[use] > 0 && this.#open[use].of(owner) >= open[use]) return `${open[use]} WebRTC sessions of this address are open already`;
-    return this.#byUse[use] < PER_USE ? null : `${PER_USE} WebRTC sessions have been opened and are not connected yet`;
+    return this.#byUse[use] < MAX_PER_USE ? null : `${MAX_PER_USE} WebRTC sessions have been opened and are not connected yet`;
   }
 }

@@ -16,7 +16,7 @@ import type { PeerTransport } from './peer-transport.ts';
 export const RELAY_ACCOUNT: TurnAccount = { realm: 'airensoft', username: 'ome', password: 'airen' };
 /** Told as the address of every allocation, as the reference server does: datagrams never leave the process, so there is no real one. */
 const RELAYED: RelayedAddresses = { ipv4: { host: '1.1.1.1', port: 14_090 }, ipv6: { host: '1::1', port: 14_090 } };
-const CONNECTIONS = 5000;
+const MAX_CONNECTIONS = 5000;
 /** A connection without an allocation, or whose allocation has expired, is closed after this, ms. */
 const IDLE_TIMEOUT_MS = 10_000;
 /** A relay client without a session for this many timeouts is closed, because its account is public. */
@@ -71,7 +71,7 @@ export class TurnRelay {
 
   async #listen(host: string, port: number): Promise<void> {
     const server = createServer({ noDelay: true }, (stream) => this.#accept(stream));
-    server.maxConnections = CONNECTIONS;
+    server.maxConnections = MAX_CONNECTIONS;
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     server.once('error', (error) => {
       reject(new Error(`TCP port ${port} of ${host} cannot be opened for the relay: ${error.message}`, { cause: error }));

@@ -8,7 +8,7 @@ import { Histogram, type MetricDefinition, type MetricSource, type MetricsPage }
 /** A part is late from this share of PART-TARGET on: a player that holds back three of them waits at two. */
 const LATE = 0.5;
 const BOUNDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
-const STREAMS_AT_ONCE = 100;
+const MAX_STREAMS_AT_ONCE = 100;
 
 const LATENESS: MetricDefinition = {
   name: 'millrace_llhls_part_lateness_seconds',
@@ -99,7 +99,7 @@ export class PartTimeliness implements MetricSource {
     for (const stream of this.#streams.values()) {
       this.#series.add(stream, streamLabels(page, stream.address), stream);
       count += 1;
-      if (count % STREAMS_AT_ONCE === 0) yield;
+      if (count % MAX_STREAMS_AT_ONCE === 0) yield;
     }
     this.#series.end();
   }

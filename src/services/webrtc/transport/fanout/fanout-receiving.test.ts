@@ -15,7 +15,7 @@ import {
 } from '../../../../../test/fakes/fanout-bench.ts';
 import { until } from '../../../../../test/harness/poll.ts';
 import { SrtpProfile } from '../../../../wire/srtp/profile.ts';
-import { PLACES_HEARD } from './fanout.ts';
+import { MAX_PLACES } from './fanout.ts';
 
 const bench = new FanoutBench();
 
@@ -53,7 +53,7 @@ describe.each(FANOUT_KINDS)('%s', (kind) => {
     const say = ({ socket: from }: FanoutPeer): void => from.send(peer.seal(pli), port, '127.0.0.1');
     for (const one of [before, peer, after, stranger]) say(one);
     await until('three are heard, and one is nobody', () => heard.rtcp.length === 3 && fanout.counters().strangers === 1, WAIT);
-    for (let n = 0; n < PLACES_HEARD; n += 1) fanout.hear(viewer, socket, { host: '127.0.0.2', port: 1000 + n });
+    for (let n = 0; n < MAX_PLACES; n += 1) fanout.hear(viewer, socket, { host: '127.0.0.2', port: 1000 + n });
     say(before);
     await until('the oldest place is forgotten', () => fanout.counters().strangers === 2, WAIT);
     fanout.closeViewer(viewer);

@@ -153,7 +153,7 @@ export interface Fanout {
   setKeys(viewer: number, keys: SrtpKeys): void;
   /** The address for sending to the viewer and for its packets; may change while it plays. */
   connect(viewer: number, socket: number, to: PeerAddress): void;
-  /** Packets from this address are the viewer's too: peers choose their sending path. At most `PLACES_HEARD`; the oldest are dropped. */
+  /** Packets from this address are the viewer's too: peers choose their sending path. At most `MAX_PLACES`; the oldest are dropped. */
   hear(viewer: number, socket: number, from: PeerAddress): void;
   /** The viewer is reached over TCP: its packets go to the listener. */
   connectTcp(viewer: number): void;
@@ -167,7 +167,7 @@ export interface Fanout {
   viewerCounters(viewer: number): ViewerCounters | null;
   /**
    * When and how large the packets with the transport-wide numbers `first` and following were sent: pairs of µs (32 bits of
-   * a clock of its own) and bytes; 0 bytes: not known, or too long ago (`SENDS_KEPT`). The addon only: else none is known.
+   * a clock of its own) and bytes; 0 bytes: not known, or too long ago (`MAX_SENDS_KEPT`). The addon only: else none is known.
    */
   readSends(viewer: number, first: number, into: Uint32Array): void;
   openDtls(role: 'client' | 'server', listener: DtlsListener): DtlsEndpoint;
@@ -182,10 +182,10 @@ export const MAX_FIRST_SEQUENCE = 0x8000;
 export const MAX_RTP_PAYLOAD = 1400;
 
 /** Places of one viewer. */
-export const PLACES_HEARD = 16;
+export const MAX_PLACES = 16;
 
 /** Packets of a viewer whose sending is remembered, where they carry transport-wide numbers. */
-export const SENDS_KEPT = 1024;
+export const MAX_SENDS_KEPT = 1024;
 
 /** Packets of a source that the addon can send again, by default: 1.5 s of a large stream. */
 export const DEFAULT_HISTORY = 1500;

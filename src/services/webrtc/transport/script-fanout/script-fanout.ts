@@ -14,11 +14,11 @@ import {
   type Fanout,
   type FanoutCounters,
   type FanoutListener,
+  MAX_PLACES,
   MAX_RTP_PAYLOAD,
   MEDIA_SOCKET_BUFFER,
   type PacketizedFrame,
   type PeerAddress,
-  PLACES_HEARD,
   type SourcePlan,
   type ViewerCounters,
   type ViewerPlan,
@@ -149,7 +149,7 @@ export class ScriptFanout implements Fanout, ViewerWire {
     viewer.heard.add(key);
     this.#places.set(key, viewer);
     const [oldest = ''] = viewer.heard;
-    if (viewer.heard.size > PLACES_HEARD) this.#unplace(viewer, oldest);
+    if (viewer.heard.size > MAX_PLACES) this.#unplace(viewer, oldest);
   }
 
   connectTcp(id: number): void {

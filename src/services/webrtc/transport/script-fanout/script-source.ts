@@ -11,7 +11,7 @@ const SLICE_GAP_MS = 3;
 /** However long the frame is, its last slice leaves this many slices after the first. */
 const MAX_SLICES = 8;
 /** Frames that may wait; beyond, the source skips to the next keyframe. */
-const PENDING_FRAMES = 120;
+const MAX_PENDING_FRAMES = 120;
 
 /** A frame with bytes of its own. */
 export class SourceFrame {
@@ -65,7 +65,7 @@ export class ScriptSource {
 
   push(packetized: PacketizedFrame): void {
     const frame = new SourceFrame(packetized);
-    if (this.#pending.length >= PENDING_FRAMES) {
+    if (this.#pending.length >= MAX_PENDING_FRAMES) {
       this.droppedFrames += this.#pending.length - 1;
       this.#pending.length = 1;
       this.#skipping = true;
@@ -98,7 +98,7 @@ export class ScriptSource {
       const whole = last === frame.packets;
       this.#cursor = whole ? 0 : last;
       if (whole) this.#pending.shift();
-      if (frame.packets > slice && this.#pending.length < PENDING_FRAMES / 4) {
+      if (frame.packets > slice && this.#pending.length < MAX_PENDING_FRAMES / 4) {
         this.#timer = setTimeout(() => this.#run(), last < QUICK_PACKETS ? QUICK_GAP_MS : SLICE_GAP_MS);
         return;
       }

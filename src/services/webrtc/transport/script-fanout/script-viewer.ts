@@ -13,7 +13,7 @@ const RESEND_SHARE = 0.5;
 /** Maximum of retransmissions at once: a large keyframe. */
 const RESEND_BURST = 150;
 /** Packets of a stream to one viewer that can be sent again: half a second at 5 Mbit/s. */
-const KEPT_PACKETS = 256;
+const MAX_KEPT_PACKETS = 256;
 const RTP_HEADER = 12;
 const NTP_OFFSET_S = 2_208_988_800;
 
@@ -33,7 +33,7 @@ interface Slot {
   rtxIndex: number;
   source: ScriptSource | null;
   next: ScriptSource | null;
-  /** The last packets, each at its index modulo `KEPT_PACKETS`. */
+  /** The last packets, each at its index modulo `MAX_KEPT_PACKETS`. */
   readonly sent: readonly SentPacket[];
   sentPackets: number;
   sentOctets: number;
@@ -80,7 +80,7 @@ export class ScriptViewer {
         rtxIndex: first,
         source: null,
         next: null,
-        sent: Array.from({ length: KEPT_PACKETS }, () => ({ index: -1, frame: null, packet: 0, againAt: Number.NEGATIVE_INFINITY })),
+        sent: Array.from({ length: MAX_KEPT_PACKETS }, () => ({ index: -1, frame: null, packet: 0, againAt: Number.NEGATIVE_INFINITY })),
         sentPackets: 0,
         sentOctets: 0,
         lastTimestamp: 0,
@@ -160,7 +160,7 @@ export class ScriptViewer {
       const behind = (slot.nextIndex - sequence) & 0xffff;
       const index = slot.nextIndex - behind;
       if (behind === 0 || behind > 0x7fff || index < 0) continue;
-      const kept = slot.sent[index % KEPT_PACKETS];
+      const kept = slot.sent[index % MAX_KEPT_PACKETS];
       if (kept?.index !== index || kept.frame === null) {
         unknown += 1;
         continue;
@@ -217,7 +217,7 @@ export class ScriptViewer {
     this.#budget = Math.min(RESEND_BURST, this.#budget + RESEND_SHARE * (last - first));
     for (let packet = first; packet < last; packet += 1) {
       const index = slot.nextIndex;
-      const kept = slot.sent[index % KEPT_PACKETS];
+      const kept = slot.sent[index % MAX_KEPT_PACKETS];
       if (kept !== undefined) {
         kept.index = index;
         kept.frame = frame;
