@@ -34,7 +34,7 @@ constexpr int kEventsAtOnce = 512;
 constexpr int64_t kSettleMs = 2000;
 constexpr long kAddresses = 250;
 constexpr size_t kPartsBehind = 4;
-constexpr size_t kLongestHead = 16 << 10;
+constexpr size_t kMaxHead = 16 << 10;
 
 int64_t NowUs() {
   timespec now = {};
@@ -220,7 +220,7 @@ class Crowd {
       viewer->head += bytes;
       const size_t end = viewer->head.find("\r\n\r\n");
       if (end == std::string::npos) {
-        if (viewer->head.size() > kLongestHead) Fail(viewer, "a head without end");
+        if (viewer->head.size() > kMaxHead) Fail(viewer, "a head without end");
         return;
       }
       if (viewer->head.compare(0, 12, "HTTP/1.1 200") != 0) {

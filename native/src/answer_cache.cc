@@ -8,13 +8,13 @@
 namespace millrace {
 namespace {
 
-constexpr size_t kMostTarget = 2048;
-constexpr size_t kMostToken = 96;
+constexpr size_t kMaxTarget = 2048;
+constexpr size_t kMaxToken = 96;
 // Limits: peers choose what fills these tables.
-constexpr size_t kMostLines = 2048;
-constexpr size_t kMostAnswers = 4096;
-constexpr size_t kMostBytes = 64 * 1024 * 1024;
-constexpr size_t kMostWaits = 4096;
+constexpr size_t kMaxLines = 2048;
+constexpr size_t kMaxAnswers = 4096;
+constexpr size_t kMaxBytes = 64 * 1024 * 1024;
+constexpr size_t kMaxWaits = 4096;
 
 constexpr std::string_view kMethod = "GET /";
 constexpr std::string_view kVersion = " HTTP/1.1\r\n";
@@ -65,7 +65,7 @@ uint32_t SumOf(const char* data, size_t length) {
 }  // namespace
 
 bool ReadPlainRequest(std::string_view data, PlainRequest* request) {
-  if (data.size() > AnswerCache::kMostRequest || data.substr(0, kMethod.size()) != kMethod) return false;
+  if (data.size() > AnswerCache::kMaxRequest || data.substr(0, kMethod.size()) != kMethod) return false;
   const size_t start = kMethod.size() - 1;
   size_t at = start;
   size_t query = std::string_view::npos;
@@ -77,7 +77,7 @@ bool ReadPlainRequest(std::string_view data, PlainRequest* request) {
     if (query != std::string_view::npos) return false;
     query = at;
   }
-  if (at - start > kMostTarget || query == std::string_view::npos || data.substr(at, kVersion.size()) != kVersion) return false;
+  if (at - start > kMaxTarget || query == std::string_view::npos || data.substr(at, kVersion.size()) != kVersion) return false;
   request->target = data.substr(start, at - start);
   request->path = data.substr(start, query - start);
   request->lines = data.substr(at + kVersion.size());
@@ -88,7 +88,7 @@ bool ReadPlainRequest(std::string_view data, PlainRequest* request) {
   size_t end = kSession.size();
   while (end < text.size() && IsTokenByte(text[end])) end += 1;
   request->token = text.substr(kSession.size(), end - kSession.size());
-  if (request->token.empty() || request->token.size() > kMostToken || (end < text.size() && text[end] != '&')) return false;
+  if (request->token.empty() || request->token.size() > kMaxToken || (end < text.size() && text[end] != '&')) return false;
   request->rest = text.substr(end);
   return true;
 }
@@ -160,7 +160,7 @@ void AnswerCache::Judge(std::string_view lines, uint32_t variant) {
     return;
   }
   // Links hold on to the lines that they use.
-  if (lines_.size() >= kMostLines) lines_.clear();
+  if (lines_.size() >= kMaxLines) lines_.clear();
   auto made = std::make_shared<Lines>();
   made->text = lines;
   made->variant = variant;
@@ -172,7 +172,7 @@ void AnswerCache::Judge(std::string_view lines, uint32_t variant) {
 bool AnswerCache::Keep(const PlainRequest& request, uint32_t variant, std::unique_ptr<Answer> answer) {
   const std::string_view key = KeyOf(request, variant);
   if (answers_.find(key) != answers_.end()) return true;
-  if (answers_.size() >= kMostAnswers || bytes_ + answer->body.size() > kMostBytes) {
+  if (answers_.size() >= kMaxAnswers || bytes_ + answer->body.size() > kMaxBytes) {
     figures_.refused += 1;
     return false;
   }
@@ -213,7 +213,7 @@ void AnswerCache::FlushAll() {
 
 std::shared_ptr<AnswerWait> AnswerCache::BeginWait(const PlainRequest& request, uint32_t variant, uint32_t feed) {
   const std::string_view key = KeyOf(request, variant);
-  if (waits_.find(key) != waits_.end() || waits_.size() >= kMostWaits) return nullptr;
+  if (waits_.find(key) != waits_.end() || waits_.size() >= kMaxWaits) return nullptr;
   auto wait = std::make_shared<AnswerWait>();
   wait->key = key;
   wait->feed = feed;

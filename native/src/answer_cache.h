@@ -98,7 +98,7 @@ class AnswerCache {
   };
 
   // JavaScript answers longer requests.
-  static constexpr size_t kMostRequest = 4096;
+  static constexpr size_t kMaxRequest = 4096;
 
   // `most_followers`: limit of requests that wait for the answers to other requests.
   explicit AnswerCache(size_t most_followers) : most_followers_(most_followers) {}

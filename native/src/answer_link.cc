@@ -18,11 +18,11 @@ namespace millrace {
 namespace {
 
 // Limit of one read. A longer request is for Node.js in any case.
-constexpr size_t kMostRead = 64 * 1024;
+constexpr size_t kMaxRead = 64 * 1024;
 // Limit of streams checked in the search for a descriptor: the wanted stream is among the newest of the loop.
-constexpr size_t kMostStreams = 4096;
+constexpr size_t kMaxStreams = 4096;
 // Safety limit of a wait for another's answer, ms. JavaScript sets the regular limit.
-constexpr uint64_t kMostWait = 60'000;
+constexpr uint64_t kMaxWait = 60'000;
 
 // Links by stream, because callbacks of the loop get only the stream.
 std::unordered_map<uv_stream_t*, AnswerLink*>& Links() {
@@ -37,7 +37,7 @@ AnswerLink* LinkOf(uv_stream_t* stream) {
 
 uv_stream_t* FindStream(uv_loop_t* loop, int descriptor) {
   size_t looked = 0;
-  for (const auto* at = loop->handle_queue.prev; at != &loop->handle_queue && looked < kMostStreams; at = at->prev, looked += 1) {
+  for (const auto* at = loop->handle_queue.prev; at != &loop->handle_queue && looked < kMaxStreams; at = at->prev, looked += 1) {
     auto* handle = reinterpret_cast<uv_handle_t*>(const_cast<char*>(reinterpret_cast<const char*>(at)) - offsetof(uv_handle_t, handle_queue));
     uv_os_fd_t own = -1;
     if (handle->type == UV_TCP && uv_is_closing(handle) == 0 && uv_fileno(handle, &own) == 0 && own == descriptor)
@@ -143,7 +143,7 @@ void AnswerLink::Sweep(double limit) {
   for (const auto& [stream, link] : Links()) {
     const uint64_t now = uv_now(stream->loop);
     if (link->state_ == State::kSending && static_cast<double>(now - link->active_at_) > limit) slow.push_back(link->shared_from_this());
-    if (link->state_ == State::kWaiting && now - link->waits_since_ > kMostWait) late.push_back(link->shared_from_this());
+    if (link->state_ == State::kWaiting && now - link->waits_since_ > kMaxWait) late.push_back(link->shared_from_this());
   }
   for (const auto& link : late) link->Release();
   for (const auto& link : slow) {
@@ -154,7 +154,7 @@ void AnswerLink::Sweep(double limit) {
 
 void AnswerLink::OnAlloc(uv_handle_t*, size_t, uv_buf_t* buffer) {
   // One buffer for all links of the thread: its content is answered or copied before the next read.
-  thread_local char scratch[kMostRead];
+  thread_local char scratch[kMaxRead];
   *buffer = uv_buf_init(scratch, sizeof scratch);
 }
 
@@ -169,7 +169,7 @@ void AnswerLink::OnRead(uv_stream_t* stream, ssize_t count, const uv_buf_t* buff
     const std::string_view data(buffer->base, static_cast<size_t>(count));
     if (link->Answered(data) || link->Followed(data)) return;
     link->held_for_ = 0;
-    if (data.size() <= AnswerCache::kMostRequest) link->asked_.assign(data);
+    if (data.size() <= AnswerCache::kMaxRequest) link->asked_.assign(data);
     else link->asked_.clear();
   } else link->asked_.clear();
   link->state_ = link->state_ == State::kArmed ? State::kJavaScript : link->state_;

@@ -8,9 +8,9 @@ namespace millrace {
 namespace {
 
 // Limits of kept answers.
-constexpr size_t kMostBody = 64 * 1024;
-constexpr size_t kMostHead = 4096;
-constexpr size_t kMostPlaces = 16 * 1024;
+constexpr size_t kMaxBody = 64 * 1024;
+constexpr size_t kMaxHead = 4096;
+constexpr size_t kMaxPlaces = 16 * 1024;
 
 using SharedCache = std::shared_ptr<AnswerCache>;
 using SharedLink = std::shared_ptr<AnswerLink>;
@@ -93,7 +93,7 @@ napi_value AnswersReleaseFeed(const Arguments& arguments) {
 napi_value AnswersLead(const Arguments& arguments) {
   PlainRequest request;
   AnswerLink& link = LinkOf(arguments);
-  const bool is_same = link.Asked(&request) && request.target == LatinText(arguments, 1, AnswerCache::kMostRequest);
+  const bool is_same = link.Asked(&request) && request.target == LatinText(arguments, 1, AnswerCache::kMaxRequest);
   return Truth(arguments.env(), is_same && link.Lead(request, arguments.Unsigned(2), arguments.Unsigned(3)));
 }
 
@@ -113,10 +113,10 @@ napi_value AnswersIdle(const Arguments& arguments) { return MakeNumber(arguments
 // Reads (link, target, variant, feed, head, billed), the arguments of both functions that keep answers. Null when the answer cannot be kept
 std::unique_ptr<Answer> CommonOf(const Arguments& arguments, PlainRequest* request) {
   // JavaScript may be answering another request than the last.
-  if (!LinkOf(arguments).Asked(request) || request->target != LatinText(arguments, 1, AnswerCache::kMostRequest)) return nullptr;
+  if (!LinkOf(arguments).Asked(request) || request->target != LatinText(arguments, 1, AnswerCache::kMaxRequest)) return nullptr;
   auto answer = std::make_unique<Answer>();
   answer->feed = arguments.Unsigned(3);
-  answer->head = LatinText(arguments, 4, kMostHead);
+  answer->head = LatinText(arguments, 4, kMaxHead);
   answer->billed = static_cast<uint64_t>(arguments.Number(5));
   return answer;
 }
@@ -141,13 +141,13 @@ napi_value AnswersKeep(const Arguments& arguments) {
     napi_value element = nullptr;
     napi_get_element(env, arguments.value(6), n, &element);
     const Bytes bytes = BytesOf(env, element);
-    if (answer->body.size() + bytes.length > kMostBody) return Truth(env, false);
+    if (answer->body.size() + bytes.length > kMaxBody) return Truth(env, false);
     answer->body.append(reinterpret_cast<const char*>(bytes.data), bytes.length);
   }
   answer->tail_length = arguments.Unsigned(7);
   answer->places = arguments.Words(8);
   const std::vector<uint32_t> sums = arguments.Words(9);
-  if (answer->places.size() > kMostPlaces || (sums.size() != 0 && sums.size() != 3)) throw BadArgument{"answersKeep: wrong number of places or sums"};
+  if (answer->places.size() > kMaxPlaces || (sums.size() != 0 && sums.size() != 3)) throw BadArgument{"answersKeep: wrong number of places or sums"};
   for (const uint32_t place : answer->places) {
     if (place > answer->body.size() || answer->tail_length > answer->body.size() - place) throw BadArgument{"answersKeep: a tail lies outside of the body"};
   }
@@ -180,7 +180,7 @@ napi_value AnswersFlush(const Arguments& arguments) {
 
 // answersSession(cache, token, feed, expiresAt) → its number
 napi_value AnswersSession(const Arguments& arguments) {
-  const uint32_t session = CacheOf(arguments).OpenSession(LatinText(arguments, 1, AnswerCache::kMostRequest), arguments.Unsigned(2), arguments.Number(3));
+  const uint32_t session = CacheOf(arguments).OpenSession(LatinText(arguments, 1, AnswerCache::kMaxRequest), arguments.Unsigned(2), arguments.Number(3));
   return MakeNumber(arguments.env(), session);
 }
 

@@ -10,18 +10,18 @@ namespace {
 
 constexpr size_t kArena = 1 << 20;
 // A larger batch saves no measurable time, and would delay its first message.
-constexpr size_t kMessages = 16;
+constexpr size_t kMaxMessages = 16;
 constexpr int kFullWaitMs = 5;
-constexpr int kFullTries = 4;
+constexpr int kMaxTries = 4;
 
 }  // namespace
 
-Batch::Batch(SendMode mode, SendCounters* counters) : mode_(mode), counters_(counters), arena_(new uint8_t[kArena]), headers_(kMessages), vectors_(kMessages), controls_(kMessages * kSegmentControl) {
-  messages_.reserve(kMessages);
+Batch::Batch(SendMode mode, SendCounters* counters) : mode_(mode), counters_(counters), arena_(new uint8_t[kArena]), headers_(kMaxMessages), vectors_(kMaxMessages), controls_(kMaxMessages * kSegmentControl) {
+  messages_.reserve(kMaxMessages);
 }
 
 uint8_t* Batch::Reserve(int socket, size_t length) {
-  if (socket != socket_ || used_ + length > kArena || messages_.size() == kMessages) Flush();
+  if (socket != socket_ || used_ + length > kArena || messages_.size() == kMaxMessages) Flush();
   socket_ = socket;
   return arena_.get() + used_;
 }
@@ -29,8 +29,8 @@ uint8_t* Batch::Reserve(int socket, size_t length) {
 void Batch::Commit(Viewer* viewer, size_t length) {
   if (!messages_.empty()) {
     Message& last = messages_.back();
-    if (last.viewer == viewer && last.open && mode_ == SendMode::kSegmented && !viewer->whole_datagrams && length <= last.segment && last.count < kSegments &&
-        last.length + length <= kSegmentedBytes) {
+    if (last.viewer == viewer && last.open && mode_ == SendMode::kSegmented && !viewer->whole_datagrams && length <= last.segment && last.count < kMaxSegments &&
+        last.length + length <= kMaxSegmentedBytes) {
       last.length += length;
       last.count += 1;
       last.open = length == last.segment;
@@ -69,7 +69,7 @@ void Batch::Flush() {
     if (errno == EINTR) continue;
     if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS) {
       tries += 1;
-      if (tries <= kFullTries && WaitWritable()) continue;
+      if (tries <= kMaxTries && WaitWritable()) continue;
       for (; at < count; at += 1) counters_->congested.fetch_add(messages_[at].count, std::memory_order_relaxed);
       break;
     }

@@ -14,7 +14,7 @@ namespace {
 // Fits every network path that can carry WebRTC.
 constexpr long kMtu = 1200;
 // A peer that causes more datagrams than this in one step is not doing a handshake.
-constexpr size_t kOutboxLimit = 64;
+constexpr size_t kMaxOutbox = 64;
 constexpr char kExporterLabel[] = "EXTRACTOR-dtls_srtp";
 
 std::string LastError(const char* what) {
@@ -69,7 +69,7 @@ BIO_METHOD* Dtls::Method() {
 
 int Dtls::BioWrite(BIO* bio, const char* data, int length) {
   auto* self = static_cast<Dtls*>(BIO_get_data(bio));
-  if (self->outbox_.size() < kOutboxLimit) self->outbox_.emplace_back(data, static_cast<size_t>(length));
+  if (self->outbox_.size() < kMaxOutbox) self->outbox_.emplace_back(data, static_cast<size_t>(length));
   return length;
 }
 
@@ -188,7 +188,7 @@ bool Dtls::ExportKeys(DtlsKeys* keys) const {
     return false;
   keys->profile = static_cast<Profile>(profile->id);
   const size_t salt = SaltLength(keys->profile);
-  uint8_t material[2 * (kMasterKeyLength + kLongestSalt)];
+  uint8_t material[2 * (kMasterKeyLength + kMaxSaltLength)];
   if (SSL_export_keying_material(ssl_, material, 2 * (kMasterKeyLength + salt), kExporterLabel, sizeof kExporterLabel - 1, nullptr, 0,
                                  0) != 1)
     return false;

@@ -24,9 +24,9 @@ SslContext MakeDtlsContext(const std::string& certificate, const std::string& ke
 struct DtlsKeys {
   Profile profile;
   uint8_t local_key[kMasterKeyLength];
-  uint8_t local_salt[kLongestSalt];
+  uint8_t local_salt[kMaxSaltLength];
   uint8_t remote_key[kMasterKeyLength];
-  uint8_t remote_salt[kLongestSalt];
+  uint8_t remote_salt[kMaxSaltLength];
 };
 
 class Dtls {

@@ -25,7 +25,7 @@ constexpr uint16_t kEpoch = 1;
 // The library counts from 0 and has sent few records, so these numbers are unused.
 constexpr uint64_t kFirstSequence = 1u << 16;
 // A client that has missed the last flight this often will not get it; the limit also prevents reflection.
-constexpr int kResendLimit = 16;
+constexpr int kMaxResent = 16;
 
 // P_hash of RFC 5246 section 5.
 bool Expand(const EVP_MD* digest, const std::string& secret, const std::string& seed, uint8_t* out, size_t length) {
@@ -140,7 +140,7 @@ bool DtlsTail::Receive(const uint8_t* data, size_t length, std::vector<std::stri
     }
     at += kHeader + size;
   }
-  if (asked && !ended && resent_ < kResendLimit && !last_flight_.empty()) {
+  if (asked && !ended && resent_ < kMaxResent && !last_flight_.empty()) {
     resent_ += 1;
     outbox->insert(outbox->end(), last_flight_.begin(), last_flight_.end());
   }

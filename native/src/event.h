@@ -14,7 +14,7 @@
 namespace millrace {
 
 // Limit of addresses from which one viewer may send.
-constexpr size_t kPlaces = 16;
+constexpr size_t kMaxPlaces = 16;
 
 enum class EventType : uint32_t {
   // Datagrams that JavaScript judges; `id` is the UDP port's.
@@ -52,7 +52,7 @@ class EventQueue {
       const std::lock_guard<std::mutex> lock(mutex_);
       size_t& own = waiting_[owner];
       const size_t others = events_.size() - strangers_;
-      if (owner == kStranger ? own >= kStrangers : own >= (others < kLimit / 2 ? kShare : kShareWhenShort) || others >= kLimit) {
+      if (owner == kStranger ? own >= kMaxStrangers : own >= (others < kMaxEvents / 2 ? kMaxShare : kMaxShareWhenShort) || others >= kMaxEvents) {
         (owner == kStranger ? dropped_strangers_ : dropped_).fetch_add(1, std::memory_order_relaxed);
         return;
       }
@@ -77,12 +77,12 @@ class EventQueue {
   uint64_t dropped_strangers() const { return dropped_strangers_.load(std::memory_order_relaxed); }
 
  private:
-  static constexpr size_t kLimit = 32768;
+  static constexpr size_t kMaxEvents = 32768;
   // Limits for one viewer: two seconds of a publisher of 10 Mbit/s, and a quarter of a second while the queue is nearly full.
-  static constexpr size_t kShare = 2048;
-  static constexpr size_t kShareWhenShort = 256;
+  static constexpr size_t kMaxShare = 2048;
+  static constexpr size_t kMaxShareWhenShort = 256;
   // Limit for unknown peers: about 100 ms of connectivity checks and handshakes.
-  static constexpr size_t kStrangers = 2048;
+  static constexpr size_t kMaxStrangers = 2048;
   std::mutex mutex_;
   std::vector<Event> events_;
   // Events by owner.

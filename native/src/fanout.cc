@@ -11,8 +11,8 @@ namespace {
 
 // Enough for the bursts of hundreds of viewers; the kernel may grant less.
 constexpr int kSocketBuffer = 8 << 20;
-constexpr size_t kLargestPayload = 1400;
-constexpr size_t kMostPackets = 4096;
+constexpr size_t kMaxPayload = 1400;
+constexpr size_t kMaxPackets = 4096;
 
 }  // namespace
 
@@ -72,10 +72,10 @@ void Fanout::CloseSource(uint32_t id) {
 bool Fanout::Push(uint32_t id, uint32_t timestamp, bool keyframe, bool marker, const uint8_t* data, size_t length,
                   const std::vector<uint32_t>& sizes) {
   const auto found = sources_.find(id);
-  if (found == sources_.end() || sizes.empty() || sizes.size() > kMostPackets) return false;
+  if (found == sources_.end() || sizes.empty() || sizes.size() > kMaxPackets) return false;
   size_t total = 0;
   for (const uint32_t size : sizes) {
-    if (size == 0 || size > kLargestPayload) return false;
+    if (size == 0 || size > kMaxPayload) return false;
     total += size;
   }
   if (total != length) return false;
@@ -172,7 +172,7 @@ bool Fanout::HearAt(uint32_t id, Member* member, uint32_t socket, const Address&
            memcmp(&place.second.storage, &address.storage, address.length) == 0;
   };
   places.erase(std::remove_if(places.begin(), places.end(), same), places.end());
-  if (places.size() >= kPlaces) places.erase(places.begin());
+  if (places.size() >= kMaxPlaces) places.erase(places.begin());
   places.emplace_back(socket, address);
   return true;
 }

@@ -10,8 +10,8 @@
 namespace millrace {
 namespace {
 
-constexpr size_t kMostSlots = 4;
-constexpr size_t kMostExtension = 64;
+constexpr size_t kMaxSlots = 4;
+constexpr size_t kMaxExtension = 64;
 
 // A fan-out with its callback into JavaScript.
 struct Machine {
@@ -154,7 +154,7 @@ napi_value OpenViewer(const Arguments& arguments) {
   viewer->cname = arguments.Text(1);
   const std::vector<uint32_t> words = arguments.Words(2);
   const Bytes extensions = arguments.Buffer(3);
-  if (words.size() % kFields != 0 || words.size() > kMostSlots * kFields) throw BadArgument{"openViewer: wrong number of slot fields"};
+  if (words.size() % kFields != 0 || words.size() > kMaxSlots * kFields) throw BadArgument{"openViewer: wrong number of slot fields"};
   size_t taken = 0;
   for (size_t at = 0; at < words.size(); at += kFields) {
     auto slot = std::make_unique<Slot>();
@@ -171,7 +171,7 @@ napi_value OpenViewer(const Arguments& arguments) {
     slot->fec_payload_type = static_cast<uint8_t>(words[at + 9] & 0x7f);
     // Parities exist only inside RED, so both payload types belong together.
     if ((slot->red_payload_type == 0) != (slot->fec_payload_type == 0)) throw BadArgument{"openViewer: RED and ULPFEC come together"};
-    if (length > kMostExtension || length % 4 != 0 || taken + length > extensions.length ||
+    if (length > kMaxExtension || length % 4 != 0 || taken + length > extensions.length ||
         (slot->send_time_at != 0 && slot->send_time_at + 3 > length) ||
         (slot->transport_sequence_at != 0 && slot->transport_sequence_at + 2 > length))
       throw BadArgument{"openViewer: an extension does not fit"};

@@ -9,7 +9,7 @@ namespace {
 // A frame of this size with its head fills one TLS record, which is contiguous in memory.
 constexpr uint32_t kFrame = 16 * 1024 - 9;
 // Limit of queued acknowledgements of pings and settings; nghttp2 ends a session with more.
-constexpr size_t kMostAcks = 100;
+constexpr size_t kMaxAcks = 100;
 // Bytes that each header counts beyond its text (RFC 9113 section 6.5.2).
 constexpr size_t kHeaderOverhead = 32;
 constexpr char kStatusName[] = ":status";
@@ -59,7 +59,7 @@ Http2Session::Http2Session(TlsSession* tls, const Http2Limits& limits) : tls_(tl
   if (callbacks == nullptr || nghttp2_option_new(&option) != 0) return;
   // Flow control is ours: a client's window grows only when its data has been read.
   nghttp2_option_set_no_auto_window_update(option, 1);
-  nghttp2_option_set_max_outbound_ack(option, kMostAcks);
+  nghttp2_option_set_max_outbound_ack(option, kMaxAcks);
   // Priorities of closed streams are not used.
   nghttp2_option_set_no_closed_streams(option, 1);
   if (nghttp2_session_server_new2(&session_, callbacks, this, option) != 0) session_ = nullptr;

@@ -86,10 +86,10 @@ class Arguments {
   }
 
  private:
-  static constexpr size_t kMost = 12;
+  static constexpr size_t kMaxArguments = 12;
   napi_env env_;
-  size_t count_ = kMost;
-  napi_value values_[kMost];
+  size_t count_ = kMaxArguments;
+  napi_value values_[kMaxArguments];
 };
 
 inline napi_value MakeNumber(napi_env env, double number) {

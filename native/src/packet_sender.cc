@@ -18,7 +18,7 @@ constexpr int64_t kResendGapUs = 15'000;
 // delay the change to a smaller rendition.
 constexpr double kResendShare = 0.5;
 constexpr size_t kPacketRoom = 2048;
-constexpr size_t kTcpLimit = 1 << 20;
+constexpr size_t kMaxTcpBytes = 1 << 20;
 constexpr double kNtpOffsetSeconds = 2208988800.0;
 
 double WallSeconds() {
@@ -93,7 +93,7 @@ void PacketSender::SendPackets(Viewer* viewer, Slot* slot, const SourceQueue* so
     slot->next_index += 1;
   }
   slot->sent_packets += static_cast<uint32_t>(end - first);
-  viewer->resend_budget = std::min(kResendBurst, viewer->resend_budget + kResendShare * static_cast<double>(last - first));
+  viewer->resend_budget = std::min(kMaxResendBurst, viewer->resend_budget + kResendShare * static_cast<double>(last - first));
   if (viewer->socket < 0) HandOverTcp(viewer);
 }
 
@@ -163,7 +163,7 @@ size_t PacketSender::SendPacket(Viewer* viewer, Slot* slot, const Frame& frame, 
       batch_.Commit(viewer, length);
       CountSent(viewer->counters.get(), length);
     }
-  } else if (viewer->tcp.size() < kTcpLimit) {
+  } else if (viewer->tcp.size() < kMaxTcpBytes) {
     const char prefix[2] = {static_cast<char>(length >> 8), static_cast<char>(length)};
     viewer->tcp.append(prefix, sizeof prefix);
     viewer->tcp.append(reinterpret_cast<char*>(at), length);

@@ -21,9 +21,6 @@ struct Parity {
   std::vector<uint8_t> payload;
 };
 
-// Maximum of bytes before the protected bytes: the FEC header, and the level header with a mask of 48 bits.
-constexpr size_t kMostParityHead = 18;
-
 // Parities of a frame whose payloads lie between `offsets` in `data`. Adjacent packets have different parities, so that a burst of losses
 // can be repaired.
 std::vector<Parity> MakeParities(const uint8_t* data, const std::vector<uint32_t>& offsets, bool marker);

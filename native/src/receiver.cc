@@ -14,14 +14,14 @@
 namespace millrace {
 namespace {
 
-constexpr unsigned int kDatagrams = 32;
+constexpr unsigned int kMaxDatagrams = 32;
 constexpr size_t kDatagramRoom = 2048;
 // Batches read from one socket before the next socket's turn.
-constexpr int kReadRounds = 8;
+constexpr int kMaxReadRounds = 8;
 // Limit of losses handled from one feedback packet.
-constexpr size_t kLosses = 512;
+constexpr size_t kMaxLosses = 512;
 // Limit of waiting bytes of one viewer over TCP: more than a second of a publisher of 10 Mbit/s.
-constexpr size_t kInjected = 2 << 20;
+constexpr size_t kMaxInjected = 2 << 20;
 constexpr uint8_t kTransportFeedback = 205;
 constexpr uint8_t kGenericNack = 1;
 
@@ -49,7 +49,7 @@ bool IsRtcp(const uint8_t* data, size_t length) { return length >= 2 && data[1] 
 }  // namespace
 
 Receiver::Receiver(EventQueue* events)
-    : events_(events), buffers_(kDatagrams * kDatagramRoom), wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)), thread_([this] { Run(); }) {}
+    : events_(events), buffers_(kMaxDatagrams * kDatagramRoom), wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)), thread_([this] { Run(); }) {}
 
 Receiver::~Receiver() {
   Post([this] { stopping_ = true; });
@@ -100,7 +100,7 @@ void Receiver::Hear(uint32_t viewer, uint32_t socket_id, const Address& address)
     const std::string place = PlaceOf(socket_id, address);
     // Moves an address that was there already to the end.
     places.erase(std::remove(places.begin(), places.end(), place), places.end());
-    if (places.size() >= kPlaces) {
+    if (places.size() >= kMaxPlaces) {
       Forget(viewer, places.front());
       places.erase(places.begin());
     }
@@ -117,7 +117,7 @@ void Receiver::Forget(uint32_t viewer, const std::string& place) {
 
 void Receiver::Inject(uint32_t viewer, std::shared_ptr<ViewerCounters> counters, std::string packet) {
   // Peers decide how many of these packets come.
-  if (counters->injected.load(std::memory_order_relaxed) >= kInjected) {
+  if (counters->injected.load(std::memory_order_relaxed) >= kMaxInjected) {
     counters_.dropped_injected.fetch_add(1, std::memory_order_relaxed);
     return;
   }
@@ -159,11 +159,11 @@ void Receiver::Run() {
 }
 
 void Receiver::Read(const Socket& socket) {
-  mmsghdr messages[kDatagrams];
-  iovec vectors[kDatagrams];
-  sockaddr_storage names[kDatagrams];
-  for (int round = 0; round < kReadRounds; round += 1) {
-    for (unsigned int n = 0; n < kDatagrams; n += 1) {
+  mmsghdr messages[kMaxDatagrams];
+  iovec vectors[kMaxDatagrams];
+  sockaddr_storage names[kMaxDatagrams];
+  for (int round = 0; round < kMaxReadRounds; round += 1) {
+    for (unsigned int n = 0; n < kMaxDatagrams; n += 1) {
       vectors[n] = {buffers_.data() + n * kDatagramRoom, kDatagramRoom};
       messages[n].msg_hdr = {};
       messages[n].msg_hdr.msg_name = &names[n];
@@ -171,7 +171,7 @@ void Receiver::Read(const Socket& socket) {
       messages[n].msg_hdr.msg_iov = &vectors[n];
       messages[n].msg_hdr.msg_iovlen = 1;
     }
-    const int count = recvmmsg(socket.descriptor, messages, kDatagrams, MSG_DONTWAIT, nullptr);
+    const int count = recvmmsg(socket.descriptor, messages, kMaxDatagrams, MSG_DONTWAIT, nullptr);
     if (count <= 0) return;
     arrived_ = SteadyMs();
     for (int n = 0; n < count; n += 1) {
@@ -182,7 +182,7 @@ void Receiver::Read(const Socket& socket) {
       from.length = messages[n].msg_hdr.msg_namelen;
       Sort(socket, from, static_cast<uint8_t*>(vectors[n].iov_base), messages[n].msg_len);
     }
-    if (count < static_cast<int>(kDatagrams)) return;
+    if (count < static_cast<int>(kMaxDatagrams)) return;
   }
 }
 
@@ -240,7 +240,7 @@ bool Receiver::ServeFeedback(uint32_t viewer, Peer* peer, const uint8_t* data, s
     }
     counters_.nacks.fetch_add(1, std::memory_order_relaxed);
     std::vector<uint16_t> lost;
-    for (size_t item = at + 12; item + 4 <= end && lost.size() < kLosses; item += 4) {
+    for (size_t item = at + 12; item + 4 <= end && lost.size() < kMaxLosses; item += 4) {
       const uint16_t sequence = Read16(data + item);
       const uint16_t mask = Read16(data + item + 2);
       lost.push_back(sequence);

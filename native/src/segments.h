@@ -17,8 +17,8 @@
 namespace millrace {
 
 // Limits of the kernel: 64 segments, and one IP packet of 64 KiB.
-constexpr size_t kSegments = 60;
-constexpr size_t kSegmentedBytes = 60000;
+constexpr size_t kMaxSegments = 60;
+constexpr size_t kMaxSegmentedBytes = 60000;
 constexpr size_t kSegmentControl = CMSG_SPACE(sizeof(uint16_t));
 
 // `control` must have kSegmentControl bytes that stay valid until the message has been sent.

@@ -14,12 +14,12 @@ class SendLog {
   void Write(uint16_t sequence, size_t length, int64_t at_us) {
     const uint64_t entry = static_cast<uint64_t>(sequence) << 48 | static_cast<uint64_t>(length & 0xffff) << 32 |
                            (static_cast<uint64_t>(at_us) & 0xffffffff);
-    entries_[sequence % kEntries].store(entry, std::memory_order_relaxed);
+    entries_[sequence % kMaxEntries].store(entry, std::memory_order_relaxed);
   }
 
   // Size and time (32 bits of microseconds) of the packet with this number; 0 bytes if it is unknown or overwritten.
   uint32_t Read(uint16_t sequence, uint32_t* at_us) const {
-    const uint64_t entry = entries_[sequence % kEntries].load(std::memory_order_relaxed);
+    const uint64_t entry = entries_[sequence % kMaxEntries].load(std::memory_order_relaxed);
     if (entry >> 48 != sequence) return 0;
     *at_us = static_cast<uint32_t>(entry);
     return static_cast<uint32_t>(entry >> 32) & 0xffff;
@@ -27,8 +27,8 @@ class SendLog {
 
  private:
   // One second at 10 Mbit/s.
-  static constexpr size_t kEntries = 1024;
-  std::array<std::atomic<uint64_t>, kEntries> entries_{};
+  static constexpr size_t kMaxEntries = 1024;
+  std::array<std::atomic<uint64_t>, kMaxEntries> entries_{};
 };
 
 }  // namespace millrace

@@ -18,11 +18,11 @@ constexpr size_t kQuickPackets = 72;
 constexpr int64_t kQuickGapUs = 1000;
 constexpr int64_t kSliceGapUs = 3000;
 // Limit of slices per frame, however long the frame is.
-constexpr size_t kMostSlices = 8;
+constexpr size_t kMaxSlices = 8;
 // Limit of frames of one source that wait in a thread; when it is reached, the thread skips to the next keyframe.
-constexpr size_t kPendingFrames = 120;
+constexpr size_t kMaxPendingFrames = 120;
 // Limit of waiting commands, beyond which loss reports are dropped.
-constexpr size_t kWaitingCommands = 4096;
+constexpr size_t kMaxWaitingCommands = 4096;
 constexpr int64_t kReportSweepUs = 50'000;
 constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
@@ -88,7 +88,7 @@ void Shard::Push(uint32_t id, FrameRef frame) {
   Post([this, id, frame = std::move(frame)] {
     SourceQueue* source = FindSource(id);
     if (source == nullptr) return;
-    if (source->pending.size() >= kPendingFrames) {
+    if (source->pending.size() >= kMaxPendingFrames) {
       // The frame in progress is finished; the rest of the queue is dropped.
       counters_.dropped_frames.fetch_add(source->pending.size() - 1, std::memory_order_relaxed);
       source->pending.resize(1);
@@ -165,7 +165,7 @@ void Shard::Resend(uint32_t id, uint32_t ssrc, std::vector<uint16_t> sequences) 
   {
     // Viewers determine the number of loss reports, so none is added to a long inbox.
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (inbox_.size() >= kWaitingCommands) {
+    if (inbox_.size() >= kMaxWaitingCommands) {
       counters_.ignored.fetch_add(1, std::memory_order_relaxed);
       return;
     }
@@ -242,7 +242,7 @@ void Shard::SendSlice(SourceQueue* source, int64_t now) {
       Promote(source, *frame);
     }
   }
-  const size_t slice = std::max(kSlicePackets, (packets + kMostSlices - 1) / kMostSlices);
+  const size_t slice = std::max(kSlicePackets, (packets + kMaxSlices - 1) / kMaxSlices);
   const size_t first = source->cursor;
   const size_t last = packets - first <= slice ? packets : first + slice;
   for (size_t n = 0; n < source->slots.size(); n += 1) sender_.SendPackets(source->slot_viewers[n], source->slots[n], source, *frame, first, last);
@@ -253,7 +253,7 @@ void Shard::SendSlice(SourceQueue* source, int64_t now) {
     source->pending.pop_front();
     source->cursor = 0;
     if (packets > slice) source->due = now + gap;
-  } else if (source->pending.size() < kPendingFrames / 4) {
+  } else if (source->pending.size() < kMaxPendingFrames / 4) {
     source->due = now + gap;
   }
 }

@@ -296,8 +296,8 @@ Unprotected SrtpReceiver::Rtp(uint8_t* packet, size_t length, size_t* plain) {
 }
 
 SrtpReceiver::Source* SrtpReceiver::PlaceForAnother() {
-  if (source_count_ < kSources) return &sources_[source_count_];
-  Source* oldest = std::min_element(sources_, sources_ + kSources, [](const Source& a, const Source& b) { return a.heard < b.heard; });
+  if (source_count_ < kMaxSources) return &sources_[source_count_];
+  Source* oldest = std::min_element(sources_, sources_ + kMaxSources, [](const Source& a, const Source& b) { return a.heard < b.heard; });
   return packets_ - oldest->heard >= kSilence ? oldest : nullptr;
 }
 

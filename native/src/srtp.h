@@ -14,7 +14,7 @@ namespace millrace {
 enum class Profile : uint16_t { kAesCm128Sha1_80 = 1, kAeadAes128Gcm = 7 };
 
 constexpr size_t kMasterKeyLength = 16;
-constexpr size_t kLongestSalt = 14;
+constexpr size_t kMaxSaltLength = 14;
 // Maximum of bytes that protection adds to an RTP packet, and to an RTCP packet.
 constexpr size_t kRtpOverhead = 16;
 constexpr size_t kRtcpOverhead = 20;
@@ -78,7 +78,7 @@ class SrtpCipher {
 
   Profile profile_ = Profile::kAeadAes128Gcm;
   CipherContext context_;
-  uint8_t salt_[kLongestSalt] = {};
+  uint8_t salt_[kMaxSaltLength] = {};
   FastHmac hmac_;
 };
 
@@ -109,7 +109,7 @@ class SrtpReceiver {
   Unprotected Rtcp(uint8_t* packet, size_t length, size_t* plain);
 
  private:
-  static constexpr size_t kSources = 16;
+  static constexpr size_t kMaxSources = 16;
   // A source counts as silent after this many packets of other sources, which takes some seconds. An attacker on the path could then replay
   // its old packets, but would gain nothing.
   static constexpr uint64_t kSilence = 2048;
@@ -124,7 +124,7 @@ class SrtpReceiver {
   SrtpCipher rtp_;
   SrtpCipher rtcp_;
   ReplayWindow rtcp_window_;
-  Source sources_[kSources];
+  Source sources_[kMaxSources];
   size_t source_count_ = 0;
   uint64_t packets_ = 0;
 };

@@ -15,9 +15,9 @@ namespace millrace {
 namespace {
 
 // Node.js sends longer heads and texts.
-constexpr size_t kMostText = 64 * 1024;
+constexpr size_t kMaxText = 64 * 1024;
 // Node.js also sends answers of more pieces.
-constexpr size_t kMostParts = 64;
+constexpr size_t kMaxParts = 64;
 
 uint32_t LengthOf(const Arguments& arguments, size_t n) {
   uint32_t length = 0;
@@ -34,12 +34,12 @@ Bytes ElementOf(const Arguments& arguments, size_t n, uint32_t at) {
 
 // The Latin-1 text of an argument, in memory that the next call reuses; empty when the text is too long.
 Bytes TextInPlace(const Arguments& arguments, size_t n) {
-  thread_local char text[kMostText + 1];
+  thread_local char text[kMaxText + 1];
   size_t length = 0;
   if (arguments.value(n) == nullptr || napi_get_value_string_latin1(arguments.env(), arguments.value(n), text, sizeof text, &length) != napi_ok)
     throw BadArgument{"a string is expected"};
   // A truncated text fills the memory.
-  if (length >= kMostText) return {};
+  if (length >= kMaxText) return {};
   return {reinterpret_cast<uint8_t*>(text), length};
 }
 
@@ -74,8 +74,8 @@ napi_value TcpSend(const Arguments& arguments) {
   const int descriptor = static_cast<int>(arguments.Unsigned(0));
   const Bytes head = TextInPlace(arguments, 1);
   const uint32_t count = LengthOf(arguments, 2);
-  if (head.data == nullptr || count >= kMostParts) return MakeNumber(env, 0);
-  iovec parts[kMostParts] = {{head.data, head.length}};
+  if (head.data == nullptr || count >= kMaxParts) return MakeNumber(env, 0);
+  iovec parts[kMaxParts] = {{head.data, head.length}};
   for (uint32_t n = 0; n < count; n += 1) {
     const Bytes bytes = ElementOf(arguments, 2, n);
     parts[n + 1] = {bytes.data, bytes.length};

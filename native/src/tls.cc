@@ -12,7 +12,7 @@ namespace millrace {
 namespace {
 
 // Limit of a text, whose length has a field of 16 bits.
-constexpr size_t kMostText = 64 * 1024;
+constexpr size_t kMaxText = 64 * 1024;
 // Flags in the results of `TlsReceive` and `Http2Flush`, beside the number of bytes.
 constexpr uint32_t kShaken = 1;
 constexpr uint32_t kSpeaksHttp2 = 2;
@@ -204,7 +204,7 @@ napi_value TlsSend(const Arguments& arguments) {
     const size_t left_out = std::min(skip, length);
     skip -= left_out;
     for (size_t at = left_out; at < length && !tls.blocked();) {
-      const size_t piece = std::min(length - at, kMostText);
+      const size_t piece = std::min(length - at, kMaxText);
       tls.Write(data + at, piece);
       at += piece;
       done += piece;

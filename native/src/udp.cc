@@ -11,7 +11,7 @@ namespace millrace {
 namespace {
 
 // Batches read in a row before the event loop continues: a thousand datagrams.
-constexpr int kBatches = 16;
+constexpr int kMaxBatches = 16;
 constexpr size_t kWords = sizeof(Datagram) / sizeof(uint32_t);
 
 // Events of the callback; each has two numbers.
@@ -103,7 +103,7 @@ bool TellDatagrams(UdpPort* port) {
   const Datagram& last = port->received[count - 1];
   port->taken = count;
   Tell(port, UdpEvent::kReceived, count, last.offset + last.length);
-  return static_cast<size_t>(count) == UdpSocket::kMost && !port->closing;
+  return static_cast<size_t>(count) == UdpSocket::kMaxDatagrams && !port->closing;
 }
 
 void OnPoll(uv_poll_t* poll, int status, int events);
@@ -130,7 +130,7 @@ void OnPoll(uv_poll_t* poll, int status, int events) {
       Tell(port, UdpEvent::kWritable);
     }
     if ((events & UV_READABLE) != 0 && !port->closing) {
-      for (int batch = 0; batch < kBatches && TellDatagrams(port); batch += 1) continue;
+      for (int batch = 0; batch < kMaxBatches && TellDatagrams(port); batch += 1) continue;
     }
   }
   napi_close_handle_scope(port->env, scope);
@@ -157,7 +157,7 @@ napi_value UdpOpen(const Arguments& arguments) {
   napi_env env = arguments.env();
   size_t length = 0;
   uint32_t* words = arguments.WordsInPlace(3, &length);
-  if (length != UdpSocket::kMost * kWords) throw BadArgument{"udpOpen: wrong number of words"};
+  if (length != UdpSocket::kMaxDatagrams * kWords) throw BadArgument{"udpOpen: wrong number of words"};
   napi_valuetype type = napi_undefined;
   if (arguments.value(4) == nullptr || napi_typeof(env, arguments.value(4), &type) != napi_ok || type != napi_function)
     throw BadArgument{"udpOpen: a callback is expected"};
@@ -260,7 +260,7 @@ napi_value UdpParse(const Arguments& arguments) {
 napi_value UdpText(const Arguments& arguments) {
   UdpPort* port = OpenPort(arguments);
   const size_t n = arguments.Unsigned(1);
-  if (n >= UdpSocket::kMost) throw BadArgument{"udpText: no such datagram"};
+  if (n >= UdpSocket::kMaxDatagrams) throw BadArgument{"udpText: no such datagram"};
   return MakeText(arguments.env(), port->socket.Text(port->received[n]));
 }
 

@@ -33,7 +33,7 @@ bool UdpSocket::Open(const std::string& host, uint16_t port, int buffer, int* er
     *error = errno;
     return false;
   }
-  arena_.resize(kMost * kLongest);
+  arena_.resize(kMaxDatagrams * kMaxLength);
   return true;
 }
 
@@ -43,8 +43,8 @@ void UdpSocket::Close() {
 }
 
 int UdpSocket::Receive(Datagram* datagrams) {
-  for (size_t n = 0; n < kMost; n += 1) {
-    vectors_[n] = {arena_.data() + n * kLongest, kLongest};
+  for (size_t n = 0; n < kMaxDatagrams; n += 1) {
+    vectors_[n] = {arena_.data() + n * kMaxLength, kMaxLength};
     msghdr& header = headers_[n].msg_hdr;
     header = {};
     header.msg_name = &addresses_[n];
@@ -54,7 +54,7 @@ int UdpSocket::Receive(Datagram* datagrams) {
   }
   int count = 0;
   do {
-    count = recvmmsg(descriptor_, headers_.data(), kMost, MSG_DONTWAIT, nullptr);
+    count = recvmmsg(descriptor_, headers_.data(), kMaxDatagrams, MSG_DONTWAIT, nullptr);
   } while (count < 0 && errno == EINTR);
   counters_.receive_calls += 1;
   if (count < 0) return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -errno;
@@ -84,17 +84,17 @@ size_t UdpSocket::Send(const uint8_t* bytes, const Datagram* datagrams, size_t f
   while (from < count) {
     size_t messages = 0;
     size_t next = from;
-    while (next < count && messages < kMost) {
+    while (next < count && messages < kMaxDatagrams) {
       const Datagram& first = datagrams[next];
       size_t length = first.length;
       size_t segments = 1;
       const bool segmented = segmented_ && TakesSegments(first);
-      for (; segmented && next + segments < count && segments < kSegments; segments += 1) {
+      for (; segmented && next + segments < count && segments < kMaxSegments; segments += 1) {
         const Datagram& before = datagrams[next + segments - 1];
         const Datagram& after = datagrams[next + segments];
         // All segments but the last must have the same length.
         if (before.length != first.length || after.length > first.length || after.length == 0) break;
-        if (after.offset != before.offset + before.length || length + after.length > kSegmentedBytes) break;
+        if (after.offset != before.offset + before.length || length + after.length > kMaxSegmentedBytes) break;
         // Compares port, scope and address.
         if (memcmp(&after.port, &first.port, sizeof(Datagram) - offsetof(Datagram, port)) != 0) break;
         length += after.length;
@@ -131,7 +131,7 @@ size_t UdpSocket::Send(const uint8_t* bytes, const Datagram* datagrams, size_t f
       counters_.datagrams_sent += counts_[0] - failed;
       // All datagrams passed one by one, so segmentation was the problem: later blocks to this host avoid it.
       if (failed == 0) {
-        whole_[whole_count_ % kMostWhole] = datagrams[from];
+        whole_[whole_count_ % kMaxWhole] = datagrams[from];
         whole_count_ += 1;
       }
     } else {
@@ -143,7 +143,7 @@ size_t UdpSocket::Send(const uint8_t* bytes, const Datagram* datagrams, size_t f
 }
 
 bool UdpSocket::TakesSegments(const Datagram& to) const {
-  const auto end = whole_.begin() + std::min(whole_count_, kMostWhole);
+  const auto end = whole_.begin() + std::min(whole_count_, kMaxWhole);
   return std::none_of(whole_.begin(), end, [&to](const Datagram& host) { return IsSameHost(host, to); });
 }
 

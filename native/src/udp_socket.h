@@ -39,9 +39,9 @@ struct UdpCounters {
 class UdpSocket {
  public:
   // Maximum of datagrams in one call.
-  static constexpr size_t kMost = 64;
+  static constexpr size_t kMaxDatagrams = 64;
   // Longer datagrams are truncated.
-  static constexpr size_t kLongest = 2048;
+  static constexpr size_t kMaxLength = 2048;
 
   UdpSocket() = default;
   UdpSocket(const UdpSocket&) = delete;
@@ -55,9 +55,9 @@ class UdpSocket {
   uint16_t port() const { return port_; }
   const UdpCounters& counters() const { return counters_; }
 
-  // Receives waiting datagrams, at most kMost; their bytes stay in `received` until the next call. Negative: an errno.
+  // Receives waiting datagrams, at most kMaxDatagrams; their bytes stay in `received` until the next call. Negative: an errno.
   int Receive(Datagram* datagrams);
-  const uint8_t* received(size_t n) const { return arena_.data() + n * kLongest; }
+  const uint8_t* received(size_t n) const { return arena_.data() + n * kMaxLength; }
 
   // Sends datagrams `from` to `count`, whose bytes lie in `bytes`. Returns the index of the first datagram that did not fit into the
   // socket, otherwise `count`; datagrams with permanent errors are counted and skipped.
@@ -69,7 +69,7 @@ class UdpSocket {
 
  private:
   // Limit of remembered hosts that cannot be sent segments.
-  static constexpr size_t kMostWhole = 64;
+  static constexpr size_t kMaxWhole = 64;
 
   bool TakesSegments(const Datagram& to) const;
   void FillAddress(const Datagram& datagram, sockaddr_storage* into) const;
@@ -80,16 +80,16 @@ class UdpSocket {
   uint16_t port_ = 0;
   bool segmented_ = true;
   // Hosts that must be sent single datagrams; the oldest entry is replaced first.
-  std::array<Datagram, kMostWhole> whole_ = {};
+  std::array<Datagram, kMaxWhole> whole_ = {};
   size_t whole_count_ = 0;
   UdpCounters counters_;
   std::vector<uint8_t> arena_;
-  std::array<mmsghdr, kMost> headers_ = {};
-  std::array<iovec, kMost> vectors_ = {};
-  std::array<sockaddr_storage, kMost> addresses_ = {};
+  std::array<mmsghdr, kMaxDatagrams> headers_ = {};
+  std::array<iovec, kMaxDatagrams> vectors_ = {};
+  std::array<sockaddr_storage, kMaxDatagrams> addresses_ = {};
   // Datagrams in each message that is sent.
-  std::array<size_t, kMost> counts_ = {};
-  alignas(cmsghdr) std::array<uint8_t, kMost * kSegmentControl> controls_ = {};
+  std::array<size_t, kMaxDatagrams> counts_ = {};
+  alignas(cmsghdr) std::array<uint8_t, kMaxDatagrams * kSegmentControl> controls_ = {};
 };
 
 }  // namespace millrace

@@ -55,7 +55,7 @@ struct ViewerCounters {
 struct SourceQueue;
 
 // Maximum of retransmissions in a burst: a large keyframe, or a fifth of a second of a large stream.
-constexpr double kResendBurst = 150;
+constexpr double kMaxResendBurst = 150;
 
 // One RTP stream to one viewer.
 struct Slot {
@@ -121,7 +121,7 @@ struct Viewer {
   std::string cname;
   int64_t next_report = 0;
   // Number of retransmissions that are allowed now.
-  double resend_budget = kResendBurst;
+  double resend_budget = kMaxResendBurst;
   std::string tcp;
   std::shared_ptr<ViewerCounters> counters;
 };
