@@ -33,8 +33,8 @@ export class ReadSockets {
   /** Answer to every read. */
   rest: Rest = Rest.NONE;
   /** Time in a short rest until data is needed, ms. */
-  slack = 0;
-  /** Number of questions for `slack`. */
+  neededIn = 0;
+  /** Number of questions for `neededIn`. */
   asked = 0;
   /** Duration of each read, ms. */
   work = 0;
@@ -67,7 +67,7 @@ export class ReadSockets {
       };
       const socket = this.reader.adopt(accepted, onRead, () => {
         this.asked += 1;
-        return this.slack;
+        return this.neededIn;
       });
       taken.resolve({ accepted, socket, bytes: () => bytes, reads });
     });

@@ -19,9 +19,9 @@ describe.each([
   });
 
   /** Behind the last of them: a call that comes before does nothing. */
-  const wake = (): Promise<void> => new Promise((resolve) => sockets.reader.wake(resolve));
+  const sweep = (): Promise<void> => new Promise((resolve) => sockets.reader.sweep(resolve));
 
-  it('keeps sockets at rest after each read until it is woken', async () => {
+  it('keeps sockets at rest after each read until the next sweep', async () => {
     await sockets.listen();
     sockets.rest = Rest.LONG;
     const [first, second] = [await sockets.connect(), await sockets.connect()];
@@ -34,10 +34,10 @@ describe.each([
         await sockets.others();
         expect(bytes().toString()).toBe(before + round);
       }
-      await wake();
+      await sweep();
       for (const { bytes } of [first, second]) await expect.poll(() => bytes().toString()).toMatch(/later$/);
       // The last data was read, so the sockets rest again.
-      await wake();
+      await sweep();
     }
   });
 
@@ -57,10 +57,10 @@ describe.each([
       turns += 1;
       turn = setImmediate(count);
     });
-    const done = wake();
+    const done = sweep();
     // The previous call is still reading, and a second call does not restart it.
     let calls = 0;
-    if (addon !== null) sockets.reader.wake(() => (calls += 1));
+    if (addon !== null) sockets.reader.sweep(() => (calls += 1));
     await done;
     const turnsAtEnd = turns;
     clearImmediate(turn);
@@ -86,13 +86,13 @@ describe.each([
     }
     broken.client.on('error', () => undefined);
     Object.defineProperty(broken.socket, 'isPaused', { value: () => assert.fail('a fault') });
-    await wake();
-    await wake();
+    await sweep();
+    await sweep();
     await expect.poll(() => sound.bytes().toString()).toBe('firstlater');
     await expect.poll(() => told).toContain('close');
   });
 
-  it('sees ends and resets when it is woken', async () => {
+  it('sees ends and resets in a sweep', async () => {
     await sockets.listen();
     sockets.rest = Rest.LONG;
     const [ended, reset] = [await sockets.connect(), await sockets.connect()];
@@ -105,14 +105,14 @@ describe.each([
     reset.client.resetAndDestroy();
     await sockets.others();
     expect(told).toEqual([[], []]);
-    await wake();
+    await sweep();
     await expect.poll(() => told[1]).toEqual(['ECONNRESET', 'close']);
     await expect.poll(() => ended.bytes().toString()).toBe('rest in peace');
-    await wake();
+    await sweep();
     await expect.poll(() => told[0]).toEqual(['end', 'close']);
   });
 
-  it('reads on without a rest when it was roused, until it was woken twice', async () => {
+  it('reads on without a rest after `readNow`, until the second sweep', async () => {
     await sockets.listen();
     sockets.rest = Rest.LONG;
     const { client, socket, bytes } = await sockets.connect();
@@ -124,9 +124,9 @@ describe.each([
     await say('one');
     sockets.reader.readNow();
     await say('two');
-    await wake();
+    await sweep();
     await say('three');
-    await wake();
+    await sweep();
     await say('four');
     client.write('five');
     await sockets.others();
@@ -135,8 +135,8 @@ describe.each([
     client.end();
     await expect.poll(() => told).toEqual(['end', 'close']);
     expect(bytes().toString()).toBe('onetwothreefourfive');
-    await wake();
-    await wake();
+    await sweep();
+    await sweep();
   });
 
   it('reads neither a paused nor a destroyed socket', async () => {
@@ -152,7 +152,7 @@ describe.each([
     paused.socket.pause();
     destroyed.client.on('error', () => undefined);
     destroyed.socket.destroy();
-    await wake();
+    await sweep();
     await sockets.others();
     expect([paused.bytes().toString(), destroyed.bytes().toString(), told]).toEqual(['first', 'first', ['close']]);
     paused.socket.resume();
@@ -176,8 +176,8 @@ describe.each([
     const { client, bytes } = await sockets.connect();
     client.write(Buffer.alloc(3_000_000));
     // A small read may come first.
-    const waking = setInterval(() => sockets.reader.wake(), 100);
+    const sweeping = setInterval(() => sockets.reader.sweep(), 100);
     await expect.poll(() => bytes().length).toBe(3_000_000);
-    clearInterval(waking);
+    clearInterval(sweeping);
   });
 });

@@ -40,18 +40,18 @@ test.skipIf(addon === null)(
     await until('the first read', () => reads.length === 1, { everyMs: 5 });
     await write(60_000);
     await others();
-    reader.wake();
+    reader.sweep();
     expect(reads).toEqual([5, 60_000]);
     await write(6);
     await until('the peer to be read at once', () => reads.at(-1) === 6, { everyMs: 5 });
     await write(60_000);
     await others();
-    reader.wake();
+    reader.sweep();
     expect(reads).toEqual([5, 60_000, 6, 60_000]);
     await write(7);
     await others();
     expect(reads).toHaveLength(4);
-    reader.wake();
+    reader.sweep();
     expect(reads.at(-1)).toBe(7);
   },
 );
@@ -64,24 +64,24 @@ test('sockets that only rest the longest are read half as often as others', asyn
     const before = reads.length;
     client.write('more');
     const come = (): boolean => {
-      reader.wake();
+      reader.sweep();
       return reads.length > before;
     };
     await until('a read', come, { everyMs: 5 });
   };
   await read(one);
   await read(other);
-  expect(reader.wakeInterval).toBe(200);
+  expect(reader.sweepInterval).toBe(200);
   for (const sooner of [Rest.LONG, Rest.SHORT]) {
     rest = sooner;
     await read(one);
-    expect(reader.wakeInterval).toBe(100);
+    expect(reader.sweepInterval).toBe(100);
     rest = Rest.LONGEST;
     await read(one);
-    expect(reader.wakeInterval).toBe(200);
+    expect(reader.sweepInterval).toBe(200);
   }
   rest = Rest.LONG;
   await read(one);
   one.socket.destroy();
-  await until('only the other', () => reader.wakeInterval === 200, { everyMs: 5 });
+  await until('only the other', () => reader.sweepInterval === 200, { everyMs: 5 });
 });

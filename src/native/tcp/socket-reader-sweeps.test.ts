@@ -92,7 +92,7 @@ describe.each([
     for (const each of all) await heard(each, 'again');
   });
 
-  it.skipIf(addon === null)('keeps sockets at rest until it is woken, or for a short time, as each callback asks', async () => {
+  it.skipIf(addon === null)('keeps sockets at rest until the next sweep of all, or for a short time, as each callback asks', async () => {
     const all = await connected(5);
     const say = (word: string): void => {
       for (const { client } of all) client.write(word);
@@ -107,7 +107,7 @@ describe.each([
     await sockets.others();
     expect(texts(all)).toEqual(five('1'));
     sockets.rest = Rest.SHORT;
-    sockets.reader.wake();
+    sockets.reader.sweep();
     await seen(() => texts(all), five('12'));
     // The first connections were read on arrival while they were alone.
     say('3');
@@ -123,9 +123,9 @@ describe.each([
     'stops sweeping when all sockets were silent between two calls, and reads them when they send again',
     async () => {
       const all = await connected(5);
-      sockets.reader.wake();
+      sockets.reader.sweep();
       expect(vi.getTimerCount()).toBe(1);
-      sockets.reader.wake();
+      sockets.reader.sweep();
       expect(vi.getTimerCount()).toBe(0);
       for (const each of all) await heard(each, 'back');
       for (const { client } of all) client.write('later');
@@ -167,10 +167,10 @@ describe.each([
   });
 
   it.skipIf(addon === null)(
-    'leaves data that is not needed to the next wake, asks once after each read, and then sweeps again',
+    'leaves data that is not needed to the next sweep of all, asks once after each read, and then sweeps again',
     async () => {
       const all = await connected(5);
-      sockets.slack = Number.POSITIVE_INFINITY;
+      sockets.neededIn = Number.POSITIVE_INFINITY;
       const say = (word: string): void => {
         for (const { client } of all) client.write(word);
       };
@@ -185,10 +185,10 @@ describe.each([
       await sockets.others();
       for (let n = 0; n < 3; n += 1) sweep();
       expect([texts(all), sockets.asked]).toEqual([five('1'), 5]);
-      sockets.slack = 0;
+      sockets.neededIn = 0;
       sweep();
       expect([texts(all), sockets.asked]).toEqual([five('1'), 5]);
-      sockets.reader.wake();
+      sockets.reader.sweep();
       await seen(() => texts(all), five('12'));
       say('3');
       await sockets.others();
@@ -200,7 +200,7 @@ describe.each([
 
   it.skipIf(addon === null)('sweeps data with a later due time from that time on', async () => {
     const all = await connected(5);
-    sockets.slack = 60_000;
+    sockets.neededIn = 60_000;
     const now = vi.spyOn(performance, 'now');
     const from = performance.now();
     now.mockImplementation(() => from);
@@ -222,14 +222,14 @@ describe.each([
     now.mockRestore();
   });
 
-  it.skipIf(addon === null)('reads them at once when it was roused', async () => {
+  it.skipIf(addon === null)('reads them at once at `readNow`', async () => {
     const all = await connected(5);
     for (const { client } of all) client.write('later');
     await sockets.others();
     expect(texts(all)).toEqual(five(''));
     sockets.reader.readNow();
     await seen(() => texts(all), five('later'));
-    sockets.reader.wake();
-    sockets.reader.wake();
+    sockets.reader.sweep();
+    sockets.reader.sweep();
   });
 });

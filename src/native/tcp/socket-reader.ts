@@ -6,13 +6,13 @@ import { loadAddon, type NativeAddon } from '../addon.ts';
 
 /** Limit of one read: mostly a keyframe. */
 const BUFFER_SIZE = 256 * 1024;
-/** After a read of more than this a socket is read again at once: the peer may wait for room, or has much to send. */
-const CALM_READ = 48 * 1024;
+/** After a read of more than this a socket does not rest: the peer may wait for room, or has much to send. */
+const REST_READ = 48 * 1024;
 /**
- * Linux makes room for twice the largest read. So a socket may receive more than its largest read by this factor, up to `MAX_CALM_READ`.
+ * Linux makes room for twice the largest read. So a socket may receive more than its largest read by this factor, up to `MAX_REST_READ`.
  */
-const CALM_GROWTH = 1.5;
-const MAX_CALM_READ = 192 * 1024;
+const REST_READ_GROWTH = 1.5;
+const MAX_REST_READ = 192 * 1024;
 /** Maximum time for reading resting sockets in one turn, ms. */
 const STRETCH_MS = 2;
 /** How long the rests last. */
@@ -20,12 +20,12 @@ const SHORT_REST_MS = 10;
 const LONG_REST_MS = 100;
 const MAX_REST_MS = 200;
 /** Fewer sockets are read for less when they have something than by a sweep that looks for it. */
-const MIN_DOZING = 5;
+const MIN_SHORT_RESTS = 5;
 
 /** How long the next data of a socket can wait. */
 export const Rest = {
   NONE: 0,
-  /** For a hundredth of a second, and longer where nothing of it is needed yet: until then, or the next `wake`. */
+  /** For a hundredth of a second, and longer where nothing of it is needed yet: until then, or the next `sweep`. */
   SHORT: 1,
   /** For a tenth of a second. */
   LONG: 2,
@@ -43,18 +43,19 @@ interface Inside {
 /** Takes the first `length` bytes of `data`, which are valid during the call only. Returns how long the next bytes can wait. */
 export type OnRead = (data: Buffer, length: number) => Rest;
 
-interface Sleeper {
+/** A socket that may rest. */
+interface RestingSocket {
   readonly onRead: OnRead;
   /** The last answer of `onRead`. */
   wanted: Rest;
-  /** For how long, ms, no incoming data will be needed. */
-  readonly slack: () => number;
-  /** When incoming data is needed, by `performance.now()`; null: not known, call `slack`. */
+  /** In how many ms incoming data will be needed. */
+  readonly neededIn: () => number;
+  /** When incoming data is needed, by `performance.now()`; null: not known, call `neededIn`. */
   neededAt: number | null;
-  /** Something has come since the last `wake`. */
+  /** Something has come since the last `sweep`. */
   heard: boolean;
-  /** A read of more than this is a large one. */
-  calmRead: number;
+  /** After a read of more than this it does not rest. */
+  restRead: number;
 }
 
 /**
@@ -64,31 +65,31 @@ interface Sleeper {
 export class SocketReader {
   readonly #addon: NativeAddon | null;
   readonly #buffer = Buffer.allocUnsafeSlow(BUFFER_SIZE);
-  /** Not read before the next `wake`, though not paused by their owners. */
-  readonly #resting = new Map<net.Socket, Sleeper>();
-  /** Read by a sweep of their own. */
-  readonly #dozing = new Map<net.Socket, Sleeper>();
+  /** Not read before the next `sweep`, though not paused by their owners. */
+  readonly #longRests = new Map<net.Socket, RestingSocket>();
+  /** Read by sweeps of their own, too. */
+  readonly #shortRests = new Map<net.Socket, RestingSocket>();
   /** Sockets by the rest that they want. */
   readonly #wanting: Record<Rest, number> = { [Rest.NONE]: 0, [Rest.SHORT]: 0, [Rest.LONG]: 0, [Rest.LONGEST]: 0 };
-  #sweep: NodeJS.Timeout | null = null;
+  #shortSweep: NodeJS.Timeout | null = null;
+  #sweepingShort = false;
   #sweeping = false;
-  #waking = false;
-  /** Calls of `wake` until sockets may rest again. */
+  /** Calls of `sweep` until sockets may rest again. */
   #readNowTurns = 0;
 
-  /** Without the addon each `wake` costs two turns of the event loop for every socket that rests, and none rests for short. */
+  /** Without the addon each `sweep` costs two turns of the event loop for every socket that rests, and none rests for short. */
   constructor(addon: NativeAddon | null = loadAddon().addon) {
     this.#addon = addon;
   }
 
   /**
    * Calls `onRead` for bytes that arrive on `accepted`, a new socket of a server with `pauseOnConnect`, and returns the socket to use from
-   * now on. When `onRead` answers that the next bytes can wait, the socket rests, because waking for every write of a peer costs more than
-   * processing it. `slack` is called once in each short rest, after the read was processed: for how many ms no incoming bytes will be
+   * now on. When `onRead` answers that the next bytes can wait, the socket rests, because an event for every write of a peer costs more
+   * than processing it. `neededIn` is called once in each short rest, after the read was processed: in how many ms incoming bytes will be
    * needed, if known; it must not throw. TLS sockets, and sockets that were read before, are returned unchanged: Node.js reads them, and
    * they never rest.
    */
-  adopt(accepted: net.Socket, onRead: OnRead, slack: () => number = () => 0): net.Socket {
+  adopt(accepted: net.Socket, onRead: OnRead, neededIn: () => number = () => 0): net.Socket {
     const inside = accepted as unknown as Inside;
     const handle = inside._handle;
     // On Windows a pending read holds its buffer. A socket that was read before, for a PROXY header, keeps its read mode.
@@ -103,16 +104,16 @@ export class SocketReader {
     }
     inside._handle = null;
     const buffer = this.#buffer;
-    const sleeper: Sleeper = { onRead, slack, wanted: Rest.NONE, neededAt: null, heard: true, calmRead: CALM_READ };
+    const resting: RestingSocket = { onRead, neededIn, wanted: Rest.NONE, neededAt: null, heard: true, restRead: REST_READ };
     this.#wanting[Rest.NONE] += 1;
     const options = {
       handle,
       onread: {
         buffer,
         callback: (length: number): boolean => {
-          const rest = this.#restAfter(sleeper, length);
+          const rest = this.#restAfter(resting, length);
           if (rest === Rest.NONE) return true;
-          this.#lay(socket, sleeper, rest);
+          this.#setRest(socket, resting, rest);
           return false;
         },
       },
@@ -120,7 +121,7 @@ export class SocketReader {
     const socket: net.Socket = new net.Socket(options);
     // The server counts the socket it has accepted.
     socket.once('close', () => {
-      this.#want(sleeper, Rest.NONE);
+      this.#want(resting, Rest.NONE);
       this.#wanting[Rest.NONE] -= 1;
       this.#forget(socket);
       accepted.destroy();
@@ -128,54 +129,55 @@ export class SocketReader {
     return socket.resume();
   }
 
-  /** How often `wake` has to be called for now, ms. */
-  get wakeInterval(): number {
+  /** How often `sweep` has to be called for now, ms. */
+  get sweepInterval(): number {
     return this.#wanting[Rest.SHORT] > 0 || this.#wanting[Rest.LONG] > 0 ? LONG_REST_MS : MAX_REST_MS;
   }
 
   /**
    * Reads all resting sockets, and calls `done` when the last of them is being read: many sockets take several turns of the event loop.
-   * Must be called at each `wakeInterval`, because the end of a connection is not noticed during a rest either.
+   * Must be called at each `sweepInterval`, because the end of a connection is not noticed during a rest either.
    */
-  wake(done?: () => void): void {
+  sweep(done?: () => void): void {
     if (this.#readNowTurns > 0) this.#readNowTurns -= 1;
     // Polling a silent socket repeatedly costs more than an event.
-    for (const [socket, sleeper] of this.#dozing) {
-      if (!sleeper.heard) this.#handBack(socket);
-      sleeper.heard = false;
+    for (const [socket, resting] of this.#shortRests) {
+      if (!resting.heard) this.endRest(socket);
+      resting.heard = false;
     }
     // The call before is still at it.
-    if (this.#waking) return;
-    this.#waking = true;
-    this.#visitFrom([...this.#resting.keys(), ...this.#dozing.keys()], 0, () => {
-      this.#waking = false;
+    if (this.#sweeping) return;
+    this.#sweeping = true;
+    this.#visitFrom([...this.#longRests.keys(), ...this.#shortRests.keys()], 0, () => {
+      this.#sweeping = false;
       done?.();
     });
   }
 
-  /** Has all sockets read until nothing is left in them, their ends included: none rests before `wake` was called twice. */
+  /** Has all sockets read until nothing is left in them, their ends included: none rests before `sweep` was called twice. */
   readNow(): void {
     this.#readNowTurns = 2;
-    for (const socket of [...this.#resting.keys(), ...this.#dozing.keys()]) this.#handBack(socket);
+    for (const socket of [...this.#longRests.keys(), ...this.#shortRests.keys()]) this.endRest(socket);
   }
 
-  /** The socket is read again as soon as data arrives. Does nothing for a paused socket. */
+  /** Node.js reads the socket again as soon as data arrives; a paused socket is resumed by who paused it. */
   endRest(socket: net.Socket): void {
-    this.#handBack(socket);
+    this.#forget(socket);
+    if (!socket.destroyed && !socket.isPaused()) socket.resume();
   }
 
   readonly #sweepShort = (): void => {
     // The previous sweep is still running.
-    if (this.#sweeping) return;
-    this.#sweeping = true;
+    if (this.#sweepingShort) return;
+    this.#sweepingShort = true;
     const now = performance.now();
     const needed: net.Socket[] = [];
-    for (const [socket, sleeper] of this.#dozing) {
-      sleeper.neededAt ??= now + sleeper.slack();
-      if (sleeper.neededAt <= now) needed.push(socket);
+    for (const [socket, resting] of this.#shortRests) {
+      resting.neededAt ??= now + resting.neededIn();
+      if (resting.neededAt <= now) needed.push(socket);
     }
     this.#visitFrom(needed, 0, () => {
-      this.#sweeping = false;
+      this.#sweepingShort = false;
     });
   };
 
@@ -199,79 +201,73 @@ export class SocketReader {
 
   /** Reads past the event loop, which would wake twice for the same bytes: to read, and to find nothing more. */
   #visit(socket: net.Socket): void {
-    const dozing = this.#dozing.get(socket);
-    const sleeper = dozing ?? this.#resting.get(socket);
-    if (sleeper === undefined) return;
+    const short = this.#shortRests.get(socket);
+    const resting = short ?? this.#longRests.get(socket);
+    if (resting === undefined) return;
     const descriptor = (socket as unknown as Inside)._handle?.fd;
     if (this.#addon === null || socket.isPaused() || typeof descriptor !== 'number' || descriptor < 0) {
-      this.#handBack(socket);
+      this.endRest(socket);
       return;
     }
     const received = this.#addon.tcpReceive(descriptor, this.#buffer);
     if (received === undefined) {
       // A peer that was silent for so long is read as soon as it sends.
-      if (dozing === undefined) this.#handBack(socket);
+      if (short === undefined) this.endRest(socket);
       return;
     }
     if (received > 0) {
-      this.#lay(socket, sleeper, this.#restAfter(sleeper, received));
+      this.#setRest(socket, resting, this.#restAfter(resting, received));
       return;
     }
     // The system reports an error only once. It reports an end again, to Node.js.
     if (received < 0) socket.destroy(readError(received));
-    this.#handBack(socket);
+    this.endRest(socket);
   }
 
   /** Passes on the bytes. Returns how long the socket may rest. */
-  #restAfter(sleeper: Sleeper, length: number): Rest {
-    sleeper.heard = true;
-    sleeper.neededAt = null;
-    this.#want(sleeper, sleeper.onRead(this.#buffer, length));
-    const isLarge = length > sleeper.calmRead;
-    sleeper.calmRead = Math.max(sleeper.calmRead, Math.min(CALM_GROWTH * length, MAX_CALM_READ));
+  #restAfter(resting: RestingSocket, length: number): Rest {
+    resting.heard = true;
+    resting.neededAt = null;
+    this.#want(resting, resting.onRead(this.#buffer, length));
+    const isLarge = length > resting.restRead;
+    resting.restRead = Math.max(resting.restRead, Math.min(REST_READ_GROWTH * length, MAX_REST_READ));
     if (isLarge || this.#readNowTurns > 0) return Rest.NONE;
-    const isShort = sleeper.wanted === Rest.SHORT;
-    return isShort && (this.#addon === null || this.#wanting[Rest.SHORT] < MIN_DOZING) ? Rest.NONE : sleeper.wanted;
+    const isShort = resting.wanted === Rest.SHORT;
+    return isShort && (this.#addon === null || this.#wanting[Rest.SHORT] < MIN_SHORT_RESTS) ? Rest.NONE : resting.wanted;
   }
 
-  #want(sleeper: Sleeper, rest: Rest): void {
-    this.#wanting[sleeper.wanted] -= 1;
+  #want(resting: RestingSocket, rest: Rest): void {
+    this.#wanting[resting.wanted] -= 1;
     this.#wanting[rest] += 1;
-    sleeper.wanted = rest;
+    resting.wanted = rest;
   }
 
   /** Starts or ends a rest of the socket. */
-  #lay(socket: net.Socket, sleeper: Sleeper, rest: Rest): void {
+  #setRest(socket: net.Socket, resting: RestingSocket, rest: Rest): void {
     if (rest === Rest.NONE) {
-      this.#handBack(socket);
+      this.endRest(socket);
       return;
     }
-    const to = rest === Rest.SHORT ? this.#dozing : this.#resting;
+    const to = rest === Rest.SHORT ? this.#shortRests : this.#longRests;
     if (to.has(socket)) return;
-    const from = to === this.#dozing ? this.#resting : this.#dozing;
+    const from = to === this.#shortRests ? this.#longRests : this.#shortRests;
     from.delete(socket);
-    to.set(socket, sleeper);
-    this.#keepSweeping();
+    to.set(socket, resting);
+    this.#keepSweepingShort();
   }
 
-  #keepSweeping(): void {
-    if (this.#dozing.size > 0) {
-      this.#sweep ??= setInterval(this.#sweepShort, SHORT_REST_MS);
-    } else if (this.#sweep !== null) {
-      clearInterval(this.#sweep);
-      this.#sweep = null;
+  #keepSweepingShort(): void {
+    if (this.#shortRests.size > 0) {
+      this.#shortSweep ??= setInterval(this.#sweepShort, SHORT_REST_MS);
+    } else if (this.#shortSweep !== null) {
+      clearInterval(this.#shortSweep);
+      this.#shortSweep = null;
     }
   }
 
   #forget(socket: net.Socket): void {
-    this.#resting.delete(socket);
-    if (this.#dozing.delete(socket)) this.#keepSweeping();
-  }
-
-  /** To Node.js; a socket that was paused meanwhile is resumed by who paused it. */
-  #handBack(socket: net.Socket): void {
-    this.#forget(socket);
-    if (!socket.destroyed && !socket.isPaused()) socket.resume();
+    this.#longRests.delete(socket);
+    if (this.#shortRests.delete(socket)) this.#keepSweepingShort();
   }
 }
 

@@ -30,7 +30,7 @@ import { RtmpSession, type SessionLink } from './rtmp-session.ts';
 const PAGE = answerToBrowser('This port speaks RTMP: encoders publish to it, and there is no page.');
 const KEEP_ALIVE_DELAY_MS = 10_000;
 /** A peer that wants acknowledgements more often than this, bytes, may stop sending until it gets them. */
-const MIN_CALM_WINDOW = 512 * 1024;
+const MIN_RESTING_WINDOW = 512 * 1024;
 /** Unfinished messages of full length a peer may have before it publishes. */
 const MAX_UNPUBLISHED_MESSAGES = 4;
 /** Before `publish`, at most this many bytes of a message are allocated in advance: commands are shorter. */
@@ -120,7 +120,7 @@ export class RtmpConnection {
     this.#socket = options.reader.adopt(
       options.socket,
       (data, length) => this.#onData(data, length),
-      () => this.#slack(),
+      () => this.#neededIn(),
     );
     this.#limits = limits;
     this.#timeouts = options.timeouts;
@@ -335,12 +335,12 @@ export class RtmpConnection {
     this.#socket.uncork();
     if (this.#control.windowTold) this.#acknowledgeSoon();
     // A peer that waits for acknowledgements sends nothing meanwhile.
-    if (this.#control.window < MIN_CALM_WINDOW || this.#acknowledging) return Rest.NONE;
+    if (this.#control.window < MIN_RESTING_WINDOW || this.#acknowledging) return Rest.NONE;
     return RESTS[this.#session.urgency];
   }
 
   /** Time until received data is needed, ms. */
-  #slack(): number {
+  #neededIn(): number {
     try {
       return this.#session.neededAt - this.#clock.now();
     } catch (error) {

@@ -100,7 +100,7 @@ export interface RtmpProviderOptions {
   /** If present, the listener speaks RTMPS only; without a certificate every handshake fails. */
   readonly tls?: readonly Certificate[];
   /**
-   * A client has connected, which may want the name of a stream of another listener: all listeners are to be woken, including this one.
+   * A client has connected, which may want the name of a stream of another listener: all listeners are to read their resting sockets, this one too.
    */
   readonly onArrival?: () => void;
   /** Limits connections and finds clients behind proxies; absent: no limits and no proxies. */

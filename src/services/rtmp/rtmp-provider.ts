@@ -232,7 +232,7 @@ export class RtmpProvider {
 
   /** At the reader's present interval. */
   #keepSweeping(): void {
-    const interval = this.#reader.wakeInterval;
+    const interval = this.#reader.sweepInterval;
     if (this.#sweep !== null && interval === this.#sweepInterval) return;
     this.#stopSweeping();
     this.#sweepInterval = interval;
@@ -249,7 +249,7 @@ export class RtmpProvider {
 
   #sweepConnections(): void {
     // Pending bytes in the sockets are read before any deadline is judged, also after a stall of the event loop.
-    this.#reader.wake(() => setImmediate(this.#deadlines));
+    this.#reader.sweep(() => setImmediate(this.#deadlines));
     if (this.#connections.size > 0) this.#keepSweeping();
   }
 

@@ -60,18 +60,18 @@ describe('a stream without viewers', () => {
     for (let frame = 0; frame < 5; frame += 1) await frames(1);
   });
 
-  test('is read at once when a viewer starts, and when the provider is woken', async () => {
+  test('is read at once when a viewer starts, and at `readNow`', async () => {
     const { sweep } = holdSweeps();
     const { provider, publisher, stream, frames } = await unwatched();
     sweep();
     sweep();
     await frames(1);
-    for (const wake of [() => stream.request.onWatched?.(), () => provider.readNow()]) {
+    for (const endRest of [() => stream.request.onWatched?.(), () => provider.readNow()]) {
       const before = stream.packets.length;
       publisher.audio(20 * (before + 1), AAC_FRAME);
       await settle();
       expect(stream.packets).toHaveLength(before);
-      wake();
+      endRest();
       await stream.until((it) => it.packets.length === before + 1);
     }
   });
