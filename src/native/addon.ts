@@ -188,13 +188,13 @@ export interface NativeAnswerFigures {
   readonly refused: number;
   /** Requests that began to follow others. */
   readonly held: number;
-  /** Those that would have and found no room. */
+  /** Requests that could have, for which there was no room. */
   readonly crowded: number;
-  /** Those whose clients have left meanwhile. */
+  /** Requests that followed others until their clients left. */
   readonly left: number;
-  /** Feed, bytes, … */
+  /** Pairs: the number of a feed, and the bytes sent of it. */
   readonly feeds: readonly number[];
-  /** Session, bytes, … */
+  /** Pairs: the number of a session, and the bytes sent to it. */
   readonly sessions: readonly number[];
 }
 

@@ -25,7 +25,7 @@ const BUNDLE_MS: Readonly<Record<Urgency, number>> = {
 /** It looks at least this often, ms. */
 const LOOK_MS = 250;
 /** While it waits for a source that should have something, it looks this often, ms. */
-const ANXIOUS_MS = 50;
+const AWAITING_LOOK_MS = 50;
 /** A source that should be read ahead and has brought nothing for this long, ms, has failed: a disk that hangs. */
 const STALL_MS = 500;
 /** An item that is due and cannot be opened for this long, ms, has failed. */
@@ -434,8 +434,8 @@ export class ChannelPlayout implements Playout {
     let wait = LOOK_MS;
     const frame = this.#air?.item.peek() ?? null;
     if (this.#air !== null && frame !== null) wait = Math.min(wait, this.#air.item.offset + frame.dts - now);
-    else if (this.#air !== null) wait = Math.min(wait, ANXIOUS_MS);
-    if (this.#cued?.ready === false) wait = Math.min(wait, ANXIOUS_MS);
+    else if (this.#air !== null) wait = Math.min(wait, AWAITING_LOOK_MS);
+    if (this.#cued?.ready === false) wait = Math.min(wait, AWAITING_LOOK_MS);
     if (this.#cued?.ready === true) wait = Math.min(wait, this.#wantedAt(this.#cued) - this.#cued.lead - now);
     return wait;
   }

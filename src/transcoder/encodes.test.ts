@@ -156,15 +156,15 @@ describe('encodes', () => {
     ['H.265 and Opus', 'libx265', 'libopus', ['-preset', 'ultrafast']],
     ['VP9 and MP3', 'libvpx-vp9', 'libmp3lame', ['-deadline', 'realtime', '-cpu-used', '8']],
     ['AV1', 'libsvtav1', null, ['-preset', '12']],
-  ])('support %s as their source', async (_name, picture, sound, extra) => {
-    const source = encodeMedia({ video: picture, audio: sound, seconds: 2, extra });
+  ])('support %s as their source', async (_name, videoEncoder, audioEncoder, extra) => {
+    const source = encodeMedia({ video: videoEncoder, audio: audioEncoder, seconds: 2, extra });
     const all = [source.video!, ...(source.audio === null ? [] : [source.audio])];
-    const run = open([video(10, { height: 90 }), ...(sound === null ? [] : [audio(11)])], all);
+    const run = open([video(10, { height: 90 }), ...(audioEncoder === null ? [] : [audio(11)])], all);
     await run.feed(source.packets);
     await run.makes(10, 55);
     expect(run.made(10).failed).toBeNull();
     expect(decodeComplaints(run.file(10))).toEqual([]);
-    if (sound === null) return;
+    if (audioEncoder === null) return;
     await until('the audio is encoded', () => run.end(11) > 1.8);
     expect(decodeComplaints(run.file(11))).toEqual([]);
   });

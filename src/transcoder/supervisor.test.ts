@@ -171,10 +171,10 @@ describe('a late transcoder', () => {
   it('drops up to the next keyframe, counts the drops and continues', async () => {
     const made = lab();
     const run = made.open([video(10, { height: 90 })], tracks());
-    const pictures = media.packets.filter(({ track }) => track.type === 'video');
+    const frames = media.packets.filter(({ track }) => track.type === 'video');
     // No process can take anything in this turn of the event loop.
     for (let lap = 0; lap < 4; lap += 1) {
-      for (const packet of pictures) {
+      for (const packet of frames) {
         const shift = lap * SECONDS * 90_000;
         run.session.push({ ...packet, pts: packet.pts + shift, dts: packet.dts + shift });
       }

@@ -12,7 +12,7 @@ const STREAMS = `${apiPath.app('default', 'app')}/streams`;
 /** The macro for the name of the inbound stream. */
 const ORIGIN_NAME = `\${OriginStreamName}`;
 /** Limit of waits for other programs, ms. */
-const PATIENCE_MS = 40_000;
+const DEADLINE_MS = 40_000;
 const CREATED = { status: 201, body: { message: 'Created', statusCode: 201 } };
 
 let server: TestServer;
@@ -97,17 +97,17 @@ test('G.711 is encoded to AAC; without an encode for it the frame plays alone', 
   expect(sound).toMatchObject({ codec: 'PCMU', samplerate: 8000, channel: 1 });
   // The transcoder process alone takes seconds to start on a loaded machine.
   const coded = async () => (await phone()).outputs.some(({ tracks }) => tracks.some(({ audio }) => audio?.codec === 'AAC'));
-  await until('the encoder', coded, { deadlineMs: PATIENCE_MS });
+  await until('the encoder', coded, { deadlineMs: DEADLINE_MS });
   const url = server.http('phone', 'llhls.m3u8', 'made', 'localhost');
   const begun = async () => /^\S*chunklist\S*audio/m.test(await (await fetch(url)).text());
-  await until('the playlist', begun, { deadlineMs: PATIENCE_MS });
+  await until('the playlist', begun, { deadlineMs: DEADLINE_MS });
   const probed = await until(
     'audio and video',
     async () => {
       const found = await probe(url);
       return found.audio === undefined || found.video === undefined ? null : found;
     },
-    { deadlineMs: PATIENCE_MS },
+    { deadlineMs: DEADLINE_MS },
   );
   expect(probed.audio).toMatchObject({ codec_name: 'aac', sample_rate: '48000' });
   expect((await decode(url, 3)).errors).toBe('');

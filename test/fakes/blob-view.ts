@@ -13,7 +13,7 @@ export type BlobUpdate =
 type Item = { readonly spans: readonly Span[] } | { readonly text: readonly string[] } | { readonly path: string };
 
 /** Longer than any test. */
-const PATIENCE_MS = 60_000;
+const DEADLINE_MS = 60_000;
 
 export class BlobView implements DeliveryView {
   readonly #context: ViewContext;
@@ -75,7 +75,7 @@ export class BlobView implements DeliveryView {
       this.#send(exchange, item);
       return;
     }
-    const cancel = this.#context.schedule(PATIENCE_MS, () => {
+    const cancel = this.#context.schedule(DEADLINE_MS, () => {
       this.#waiting.delete(exchange);
       exchange.respond(504, [], []);
     });

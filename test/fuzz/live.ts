@@ -26,11 +26,11 @@ import { WEBRTC_TARGETS } from './targets/webrtc.ts';
 
 const [seconds = 20, seed = 1] = process.argv.slice(2).map(Number);
 /** Sanitized code is slow, and the machine may be busy. */
-const PATIENCE_MS = 180_000;
+const DEADLINE_MS = 180_000;
 const BURST = 64;
 const PAUSE_MS = 10;
 const RESULTS_OF_SANITIZERS = /AddressSanitizer|ThreadSanitizer|LeakSanitizer|runtime error:/;
-const WAIT = { deadlineMs: PATIENCE_MS, everyMs: 100 };
+const WAIT = { deadlineMs: DEADLINE_MS, everyMs: 100 };
 
 /** A viewer that sends authentic but hostile reports. */
 class HostileViewer extends SocketViewer {
@@ -138,7 +138,7 @@ async function main(): Promise<void> {
   const server = await spawnServer({ segmentDuration: 1, webrtc: { publisher: '<Rtx>true</Rtx>' }, srt: { ingest, egress }, env });
   const closers: (() => unknown)[] = [];
   try {
-    await server.child.printed(/\bready\b/i, PATIENCE_MS);
+    await server.child.printed(/\bready\b/i, DEADLINE_MS);
     if (/sent from JavaScript/.test(server.log)) throw new Error('the server does not use the addon');
     const encoder = publish({ url: server.rtmp('live') });
     closers.push(() => encoder.stop());

@@ -1,6 +1,6 @@
 /** A board that can be followed live: it numbers entries and keeps the newest. */
 
-/** One of them. */
+/** An entry of a board. */
 export interface Posted<N> {
   readonly id: string;
   readonly notice: N;
@@ -8,7 +8,7 @@ export interface Posted<N> {
   readonly json: string;
 }
 
-/** A follower has a place in it, and nothing of its own. */
+/** Followers keep the number of the entry that they have read; the board keeps nothing for each. */
 export interface FollowedBoard<N> {
   /** Number of the newest; 0 before the first. */
   readonly newest: number;

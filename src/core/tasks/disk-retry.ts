@@ -6,7 +6,7 @@ export const FIRST_PAUSE_MS = 2000;
 /** The pause doubles up to this, ms. */
 export const MAX_PAUSE_MS = 60_000;
 /** After this much success, pauses start again with the first, ms. */
-const CALM_MS = 60_000;
+const RECOVERY_MS = 60_000;
 
 /**
  * Decides when a task stopped by a full disk may try again: after a pause, or earlier when the disk has room. One for each task; needs no
@@ -29,7 +29,7 @@ export class DiskRetry {
   /** The disk has refused. */
   failed(): void {
     const now = this.#clock.monotonic();
-    this.#pauseMs = now - this.#triedAt > CALM_MS ? FIRST_PAUSE_MS : Math.min(2 * this.#pauseMs, MAX_PAUSE_MS);
+    this.#pauseMs = now - this.#triedAt > RECOVERY_MS ? FIRST_PAUSE_MS : Math.min(2 * this.#pauseMs, MAX_PAUSE_MS);
     this.#notBefore = now + this.#pauseMs;
     this.#hasRoom = false;
   }

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 /** Refused connections that are answered at a time: each keeps its descriptor meanwhile. Others are closed without an answer. */
 const MAX_TOLD = 8;
 /** Time for a client to read the answer, ms. */
-const PATIENCE_MS = 1000;
+const READ_MS = 1000;
 const TEXT = 'too many connections, of your address or of all\n';
 
 export class RefusedConnections {
@@ -25,7 +25,7 @@ export class RefusedConnections {
       return;
     }
     this.#open.add(socket);
-    const deadline = setTimeout(() => socket.destroy(), PATIENCE_MS);
+    const deadline = setTimeout(() => socket.destroy(), READ_MS);
     socket.on('error', () => socket.destroy());
     socket.once('close', () => {
       clearTimeout(deadline);

@@ -14,7 +14,7 @@ import { RateWindow } from './rate-window.ts';
 
 /** The kinds of HLS, with the segments that a playlist has when it can be played. */
 const READY_SEGMENTS = { llhls: 1, hls: 2 } as const;
-/** Any of them. */
+/** One kind of HLS. */
 export type SegmentKind = keyof typeof READY_SEGMENTS;
 
 const READY: Readonly<Record<SegmentKind, AlertMessage>> = {

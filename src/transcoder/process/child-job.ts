@@ -20,15 +20,15 @@ export class ChildJob {
     for (const sourceId of new Set(encodes.map((encode) => encode.sourceId))) {
       const mine = encodes.filter((encode) => encode.sourceId === sourceId);
       const audios: AudioEncode[] = [];
-      const pictures: FrameEncode[] = [];
+      const frameEncodes: FrameEncode[] = [];
       const videos = mine.flatMap((request): EncodeVideoConfig[] => (request.type === 'video' ? [request.encode] : []));
       const followSource = bypassedSources.includes(sourceId) || followsSource(videos);
       for (const request of mine) {
         if (request.type === 'audio') audios.push(request);
-        else if (request.type === 'video') pictures.push(videoEncode(request, followSource, tools));
-        else pictures.push(imageEncode(request, tools));
+        else if (request.type === 'video') frameEncodes.push(videoEncode(request, followSource, tools));
+        else frameEncodes.push(imageEncode(request, tools));
       }
-      const pipeline = audios.length > 0 ? new AudioPipeline(sourceId, audios, tools) : new VideoPipeline(sourceId, pictures, tools);
+      const pipeline = audios.length > 0 ? new AudioPipeline(sourceId, audios, tools) : new VideoPipeline(sourceId, frameEncodes, tools);
       this.#pipelines.set(sourceId, pipeline);
       for (const { id: encodeId } of mine) this.#byEncode.set(encodeId, pipeline);
     }

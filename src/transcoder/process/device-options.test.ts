@@ -19,7 +19,7 @@ test.each([
 
 /** The library's error without the device: an unknown option would be reported before it. */
 describe('options for the library', () => {
-  const picture = {
+  const encoding = {
     format: {
       width: 640,
       height: 360,
@@ -47,7 +47,7 @@ describe('options for the library', () => {
 
   test('the GPU of an encoder and of a decoder of NVIDIA, by an option they have', () => {
     const { options } = deviceOptions(CodecModule.NV, NOWHERE);
-    const encoder = (more: object) => () => Encoder.forFrames({ ...picture, name: 'h264_nvenc', options: { ...options, ...more } });
+    const encoder = (more: object) => () => Encoder.forFrames({ ...encoding, name: 'h264_nvenc', options: { ...options, ...more } });
     expect(encoder({})).toThrow(/^encoder h264_nvenc: (?!option)/);
     expect(encoder({ 'no-such-option': '1' })).toThrow('encoder h264_nvenc: option no-such-option=1');
     const source = { codec: VideoCodec.H264, timebase: { num: 1, den: 90_000 }, config: null, threads: 1, offThread: false };
@@ -63,10 +63,10 @@ describe('options for the library', () => {
 
   test('the render node of VA-API and of QSV', () => {
     const device = deviceOptions(CodecModule.VAAPI, NOWHERE).node;
-    expect(() => Encoder.forFrames({ ...picture, name: 'h264_vaapi', options: {}, uploads: true, device })).toThrow(
+    expect(() => Encoder.forFrames({ ...encoding, name: 'h264_vaapi', options: {}, uploads: true, device })).toThrow(
       'VA-API device /dev/dri/renderD10127',
     );
-    expect(() => Encoder.forFrames({ ...picture, name: 'h264_qsv', options: {}, device })).toThrow('QSV device /dev/dri/renderD10127');
+    expect(() => Encoder.forFrames({ ...encoding, name: 'h264_qsv', options: {}, device })).toThrow('QSV device /dev/dri/renderD10127');
     const source = { codec: VideoCodec.H264, timebase: { num: 1, den: 90_000 }, config: null, threads: 1, offThread: false };
     expect(() => new Decoder({ ...source, name: 'h264_qsv', device }, new FramePool())).toThrow('QSV device /dev/dri/renderD10127');
   });

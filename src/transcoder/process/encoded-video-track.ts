@@ -191,7 +191,7 @@ export class EncodedVideoTrack implements FileTrack {
       this.#chainFormat = format;
     }
     const made: RawFrame[] = [];
-    await this.#chain.run(frame, (picture) => made.push(picture));
+    await this.#chain.run(frame, (filtered) => made.push(filtered));
     await this.#encode(made);
   }
 
@@ -201,25 +201,25 @@ export class EncodedVideoTrack implements FileTrack {
     const chain = this.#chain;
     this.#chain = null;
     try {
-      await chain.drain((picture) => made.push(picture));
+      await chain.drain((filtered) => made.push(filtered));
     } finally {
       chain.close();
     }
     await this.#encode(made);
   }
 
-  async #encode(pictures: readonly RawFrame[]): Promise<void> {
-    for (const picture of pictures) {
-      const pts = Number(picture.pts);
+  async #encode(frames: readonly RawFrame[]): Promise<void> {
+    for (const frame of frames) {
+      const pts = Number(frame.pts);
       try {
         if (pts <= this.#lastPts) continue;
         this.#lastPts = pts;
         const keyframe = pts >= this.#nextKeyframe;
         if (keyframe) this.#nextKeyframe = (Math.floor(pts / KEYFRAME_TICKS) + 1) * KEYFRAME_TICKS;
-        stampFrame(picture, pts, keyframe);
-        await this.#encoder.encode(picture, this.#emit);
+        stampFrame(frame, pts, keyframe);
+        await this.#encoder.encode(frame, this.#emit);
       } finally {
-        this.#options.pool.give(picture);
+        this.#options.pool.give(frame);
       }
     }
   }

@@ -126,19 +126,19 @@ export class FrameOutput {
   /** Queues the node's frame at `times`: all times but the last repeat the previous frame. Waits for room. */
   async put(times: readonly number[], sourceDuration: number): Promise<void> {
     const { node } = this;
-    const picture = node?.current ?? null;
-    if (picture === null) return;
+    const scaled = node?.current ?? null;
+    if (scaled === null) return;
     const { pool } = this.#tools;
     for (let index = 0; index < times.length; index += 1) {
       const pts = times[index] ?? 0;
       const repeated = index < times.length - 1;
-      const frame = pool.share(repeated ? (this.#last ?? picture) : picture);
+      const frame = pool.share(repeated ? (this.#last ?? scaled) : scaled);
       const waiting = { frame, pts, duration: this.#durationOf(sourceDuration), keyframe: this.#keyframeAt(pts, repeated) };
       if (!(await this.queue.put(waiting))) pool.give(frame);
     }
     if (!this.#selector.repeats) return;
     if (this.#last !== null) pool.give(this.#last);
-    this.#last = pool.share(picture);
+    this.#last = pool.share(scaled);
   }
 
   /** `facts` describe the failed part; default: the encoder. */
@@ -211,9 +211,9 @@ export class FrameOutput {
       if (!hasPixelFormat(frame, this.#pixelFormat)) converted = await this.#convert(frame, format);
       covered = await this.#cover(converted ?? frame, pts, fresh);
       part = 'encoder';
-      const picture = covered ?? converted ?? frame;
-      stampFrame(picture, pts, keyframe || fresh || this.#schedule === null);
-      await this.#opened?.encoder.encode(picture, this.#emit);
+      const finished = covered ?? converted ?? frame;
+      stampFrame(finished, pts, keyframe || fresh || this.#schedule === null);
+      await this.#opened?.encoder.encode(finished, this.#emit);
       this.#errors.clear();
     } catch (error) {
       this.#closeEncoder();
@@ -244,13 +244,13 @@ export class FrameOutput {
     const made: RawFrame[] = [];
     const chain = FilterChain.forFrames(format, { ...format, pixelFormat: this.#pixelFormat }, { pool, offThread: true, threads: 1 });
     try {
-      await chain.run(frame, (picture) => made.push(picture));
+      await chain.run(frame, (converted) => made.push(converted));
     } finally {
       chain.close();
     }
-    const [picture] = made;
-    if (picture === undefined) throw new EngineError(`no frame in ${this.#pixelFormat}`);
-    return picture;
+    const [converted] = made;
+    if (converted === undefined) throw new EngineError(`no frame in ${this.#pixelFormat}`);
+    return converted;
   }
 
   #openEncoder(format: FrameFormat): void {

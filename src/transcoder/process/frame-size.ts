@@ -17,7 +17,7 @@ const MAX_SAR_TERM = 255;
 /**
  * The size of an encode of `width`×`height` (0: derived) for a source whose pixels may not be square. If one side is given the other keeps
  * the display aspect ratio with square pixels, and both are rounded up to a multiple of 4. If both are given with another aspect ratio, the
- * picture is stretched to the display aspect ratio of the source.
+ * frame is stretched to the display aspect ratio of the source.
  */
 export function frameSize(source: FrameSize, encode: { readonly width: number; readonly height: number }): FrameSize {
   if (encode.width <= 0 && encode.height <= 0) {

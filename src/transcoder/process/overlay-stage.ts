@@ -100,11 +100,11 @@ async function scaled(frame: RawFrame, to: Parameters<typeof FilterChain.forOver
   const chain = FilterChain.forOverlay(frameFormat(frame), to, pool);
   const made: RawFrame[] = [];
   try {
-    await chain.run(frame, (picture) => made.push(picture));
+    await chain.run(frame, (image) => made.push(image));
   } finally {
     chain.close();
   }
-  const [picture] = made;
-  if (picture === undefined) throw new EngineError('the image cannot be brought to its size');
-  return picture;
+  const [image] = made;
+  if (image === undefined) throw new EngineError('the image cannot be brought to its size');
+  return image;
 }

@@ -117,7 +117,7 @@ export class VideoPipeline implements Pipeline {
 
   async #pass(frames: readonly RawFrame[]): Promise<void> {
     for (const frame of frames) {
-      const picture: DecodedFrame = {
+      const decoded: DecodedFrame = {
         frame,
         pts: rescale(Number(frame.pts), this.#timebase, MPEG_90K),
         duration: rescale(Number(frame.duration), this.#timebase, MPEG_90K),
@@ -126,7 +126,7 @@ export class VideoPipeline implements Pipeline {
         framerate: this.#framerate > 0 ? this.#framerate : DEFAULT_FRAMERATE,
       };
       this.#discontinuity = false;
-      if (!(await this.#decoded.put(picture))) this.#tools.pool.give(frame);
+      if (!(await this.#decoded.put(decoded))) this.#tools.pool.give(frame);
     }
   }
 
@@ -201,17 +201,17 @@ export class VideoPipeline implements Pipeline {
 
   async #filterLoop(): Promise<void> {
     for (;;) {
-      const picture = await this.#decoded.take();
-      if (picture === undefined) break;
-      if (!this.#decoded.closed) await this.#distribute(picture);
-      this.#tools.pool.give(picture.frame);
+      const decoded = await this.#decoded.take();
+      if (decoded === undefined) break;
+      if (!this.#decoded.closed) await this.#distribute(decoded);
+      this.#tools.pool.give(decoded.frame);
     }
     this.#scaler.close();
   }
 
-  async #distribute(picture: DecodedFrame): Promise<void> {
-    const { frame, pts, keyframe, discontinuity } = picture;
-    this.#follow(picture);
+  async #distribute(decoded: DecodedFrame): Promise<void> {
+    const { frame, pts, keyframe, discontinuity } = decoded;
+    this.#follow(decoded);
     const wanted = new Set<FrameNode>();
     const chosen: { output: FrameOutput; times: readonly number[] }[] = [];
     for (const output of this.#outputs) {
@@ -225,7 +225,7 @@ export class VideoPipeline implements Pipeline {
     }
     try {
       await this.#scaler.scale(frame, wanted);
-      for (const { output, times } of chosen) await output.put(times, picture.duration);
+      for (const { output, times } of chosen) await output.put(times, decoded.duration);
       this.#errors.clear();
     } catch (error) {
       const isOver = this.#errors.add() >= MAX_FAILURES;

@@ -54,7 +54,7 @@ const PIECE_LENGTH = 188 * 1024;
  */
 const PAUSE_MS = 3000;
 /** A segment waits for audio that belongs to it, which an encoder may make late, until the frames are so far ahead of its end, ms. */
-const PATIENCE_MS = 3000;
+const MAX_AUDIO_LAG_MS = 3000;
 /** Frames that may wait meanwhile, however little time they take. */
 const MAX_AHEAD = 4000;
 /** Timebases round. */
@@ -205,7 +205,7 @@ export class TsSegmenter {
     this.#ahead.push(packet);
     this.#aheadBytes += packet.data.length;
     const ahead = toMilliseconds(packet.pts, packet.track.timebase) - (this.#nextCut ?? 0);
-    if (ahead >= PATIENCE_MS || this.#aheadBytes >= MAX_SEGMENT_BYTES || this.#ahead.length >= MAX_AHEAD) this.#waitNoMore();
+    if (ahead >= MAX_AUDIO_LAG_MS || this.#aheadBytes >= MAX_SEGMENT_BYTES || this.#ahead.length >= MAX_AHEAD) this.#waitNoMore();
   }
 
   #waitNoMore(): void {
