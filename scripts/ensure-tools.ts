@@ -32,6 +32,7 @@ const TOOLS: readonly Tool[] = [
   },
   { command: 'gst-launch-1.0', package: 'gstreamer1.0-tools gstreamer1.0-libav', purposes: ['test'] },
   { command: 'vlc', package: 'vlc-bin vlc-plugin-base vlc-plugin-access-extra', purposes: ['test'] },
+  { command: 'ip', package: 'iproute2', purposes: ['test', 'bench'] },
   { command: 'curl', package: 'curl', purposes: ['test'] },
   { command: 'jq', package: 'jq', purposes: ['test'] },
   { command: 'zsh', package: 'zsh', purposes: ['test'] },
