@@ -5,7 +5,7 @@
  */
 import { createSocket } from 'node:dgram';
 import { openSync, writeSync } from 'node:fs';
-import { openUdpSocket } from '../../src/native/udp/udp-socket.ts';
+import { openUdpSocket } from '../../src/native/udp/open-udp-socket.ts';
 import { SrtUdpPort } from '../../src/transport/srt/udp-port.ts';
 import { systemClock } from '../../src/util/clock.ts';
 import type { SrtConnection } from '../../src/wire/srt/connection.ts';

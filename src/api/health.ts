@@ -1,10 +1,8 @@
 /** Whether the server can be used, for load balancers and containers. */
 import { Drain } from '../core/drain.ts';
 import type { Conditions } from '../util/conditions.ts';
-import { Type } from '../util/typebox.ts';
 import type { Answer } from './envelope.ts';
 import { writeJson } from './json/json-writer.ts';
-import type { Route } from './route.ts';
 
 /** Reasons that an answer names at most. */
 const MAX_REASONS = 20;
@@ -38,29 +36,3 @@ export class Health {
     return { status: 200, body: writeJson({ status: 'degraded', reasons: reasons.slice(0, MAX_REASONS) }) };
   }
 }
-
-/** The answer to `GET /health`. */
-export const HealthSchema = Type.Object(
-  {
-    status: Type.Union([
-      Type.Literal('ok'),
-      Type.Literal('degraded'),
-      Type.Literal('draining'),
-      Type.Literal('starting'),
-      Type.Literal('stopping'),
-    ]),
-    reasons: Type.Optional(Type.Array(Type.String({ description: 'What is wrong, when the status is degraded or draining' }))),
-  },
-  { additionalProperties: false },
-);
-
-/** Needs no authentication. */
-export const healthRoute: Route = {
-  method: 'GET',
-  path: '/health',
-  level: 'server',
-  summary: 'Whether the server can be used; without authentication and without an envelope',
-  open: true,
-  plain: { 200: HealthSchema, 503: HealthSchema },
-  handle: ({ server }) => server.health.answer(),
-};

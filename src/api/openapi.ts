@@ -3,7 +3,7 @@ import type { TSchema } from '@sinclair/typebox';
 import { AccessKeySchema, ApplicationSchema, type JsonSchema, jsonSchemaOf, OutputProfileSchema } from '../config/index.ts';
 import * as channels from './channel-schemas.ts';
 import { INEFFECTIVE_HEADER, REASON_HEADER, reasonPhrase } from './envelope.ts';
-import { HealthSchema } from './health.ts';
+import { HealthSchema } from './health-route.ts';
 import { REQUEST_EXAMPLES } from './openapi-examples.ts';
 import { TAGS } from './openapi-tags.ts';
 import { OPERATION_NAMES } from './operation-names.ts';

@@ -1,4 +1,4 @@
-import { healthRoute } from './health.ts';
+import { healthRoute } from './health-route.ts';
 import { metricsRoute } from './metrics-route.ts';
 import { openApiRoute } from './openapi-route.ts';
 import type { Route } from './route.ts';

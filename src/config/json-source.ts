@@ -1,7 +1,8 @@
 /** JSON values as a source: bodies of API requests and saved state. */
 import type { Field } from './field-plan.ts';
 import { ConfigError, type Place, shown } from './problem.ts';
-import type { FoundList, FoundMember, Reading, Scalar, Source } from './source.ts';
+import type { FoundList, FoundMember, Reading, Source } from './source.ts';
+import type { Scalar } from './value.ts';
 
 export class JsonSource implements Source {
   readonly place: Place;

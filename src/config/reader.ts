@@ -4,8 +4,9 @@ import { type Field, fieldsOf } from './field-plan.ts';
 import { expandMacros } from './macros.ts';
 import { ConfigError, type Place, shown } from './problem.ts';
 import { type Fail, notesOf } from './schema/field.ts';
-import type { Reading, Scalar, Source } from './source.ts';
+import type { Reading, Source } from './source.ts';
 import { type TextForm, textFault } from './text-forms.ts';
+import type { Scalar } from './value.ts';
 import { expectationOf, nameFault, readLeaf } from './value.ts';
 
 /** JSON as the API shows it: the given members only, with their types. */

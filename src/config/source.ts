@@ -2,9 +2,7 @@
 import type { Field } from './field-plan.ts';
 import type { MacroSource } from './macros.ts';
 import type { ConfigError, ConfigWarning, Place } from './problem.ts';
-
-/** A leaf as its source has it: always a text in XML, any of the three in JSON. */
-export type Scalar = string | number | boolean;
+import type { Scalar } from './value.ts';
 
 /** Collects problems while reading continues. */
 export interface Reading {

@@ -1,6 +1,6 @@
 /** Forms of texts that become headers, URLs or names, checked wherever they are accepted. */
 import { hasHiddenCharacter } from '../util/hidden-characters.ts';
-import { nameRule } from './value.ts';
+import { shown } from './problem.ts';
 
 /**
  * - `header-name`, `header-value`: of an answer over HTTP
@@ -103,4 +103,13 @@ export function textFault(form: TextForm, text: string): TextFault | undefined {
 
 function isWebUrl(text: string): boolean {
   return /^https?:\/\/\S+$/i.test(text) && !hasHiddenCharacter(text) && URL.canParse(text);
+}
+
+/** Why `name` cannot be part of a URL, or undefined when it can. `grave` when it cannot name anything at all. */
+export function nameRule(name: string): TextFault | undefined {
+  if (name === '') return { text: 'must not be empty', grave: true };
+  if (name === '.' || name === '..') return { text: `must not be ${shown(name)}`, grave: true };
+  if (/[\s/?#:]/u.test(name)) return { text: 'must not contain "/", "?", "#", ":" or white space', grave: false };
+  if (hasHiddenCharacter(name)) return { text: 'must not contain characters that cannot be seen', grave: false };
+  return undefined;
 }

@@ -2,11 +2,13 @@
 import { isIP } from 'node:net';
 import { resolve } from 'node:path';
 import type { TSchema } from '@sinclair/typebox';
-import { hasHiddenCharacter } from '../util/hidden-characters.ts';
 import { shown } from './problem.ts';
 import type { LeafKind, PortRanges } from './schema/field.ts';
 import { notesOf } from './schema/field.ts';
-import type { Scalar } from './source.ts';
+import { nameRule, type TextFault } from './text-forms.ts';
+
+/** A leaf as its source has it: always a text in XML, any of the three in JSON. */
+export type Scalar = string | number | boolean;
 
 /** A leaf that could not be read; `message` is complete, `expected` is to be put behind the path. */
 export type LeafResult = { readonly value: unknown } | { readonly expected: string } | { readonly message: string };
@@ -149,24 +151,9 @@ function portNumber(text: string): number | undefined {
   return port >= 1 && port <= MAX_PORT ? port : undefined;
 }
 
-/** Why `name` cannot be part of a URL, or undefined when it can. `grave` when it cannot name anything at all. */
-export function nameFault(name: string): NameFault | undefined {
+/** What `nameRule` finds, with the name. */
+export function nameFault(name: string): TextFault | undefined {
   const fault = nameRule(name);
   if (fault === undefined || fault.grave) return fault;
   return { ...fault, text: `${fault.text}, but got ${shown(name)}` };
-}
-
-/** The same without the name, for callers that show more than that. */
-export function nameRule(name: string): NameFault | undefined {
-  if (name === '') return { text: 'must not be empty', grave: true };
-  if (name === '.' || name === '..') return { text: `must not be ${shown(name)}`, grave: true };
-  if (/[\s/?#:]/u.test(name)) return { text: 'must not contain "/", "?", "#", ":" or white space', grave: false };
-  if (hasHiddenCharacter(name)) return { text: 'must not contain characters that cannot be seen', grave: false };
-  return undefined;
-}
-
-/** Behind the place of the name it makes a sentence. */
-export interface NameFault {
-  readonly text: string;
-  readonly grave: boolean;
 }

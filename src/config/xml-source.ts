@@ -2,7 +2,8 @@
 import { didYouMean } from '../util/similar-name.js';
 import type { Field } from './field-plan.ts';
 import { ConfigError, type Place } from './problem.ts';
-import type { FoundList, FoundMember, Reading, Scalar, Source } from './source.ts';
+import type { FoundList, FoundMember, Reading, Source } from './source.ts';
+import type { Scalar } from './value.ts';
 import type { XmlElement } from './xml.ts';
 
 /** Reads the files an `include` pattern matches. */

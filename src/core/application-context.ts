@@ -1,7 +1,6 @@
 import type { Clock } from '../util/clock.ts';
 import type { Logger } from '../util/logger.ts';
 import type { Turns } from '../util/newcomer-turns.ts';
-import type { Application } from './application.ts';
 import type { Drain } from './drain.ts';
 import type { PublisherKind } from './kinds.ts';
 import type { Notices } from './notices/notice.ts';
@@ -27,7 +26,7 @@ export interface ApplicationContext {
   /** Streams published to one application at once; 0 or absent: no limit. */
   readonly maxStreams?: number;
   /** A publisher was refused because the application is full. */
-  readonly onFull?: (application: Application) => void;
+  readonly onFull?: (application: { readonly vhost: string; readonly name: string }) => void;
   /** Advises on the output profiles of applications that want it; absent: no advice. */
   readonly adviserOf?: AdviserSource;
   /** Reads an overlay map and its images, and never rejects; absent: there are none. */

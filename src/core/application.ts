@@ -258,7 +258,7 @@ export class Application {
   }
 
   /** A stream is never its own stand-in. */
-  #standInFor(name: string): Pick<InboundStreamOptions, 'standIn'> {
+  #standInFor(name: string): Pick<InboundStreamOptions<InboundStream>, 'standIn'> {
     const { standIns } = this.#context;
     const own = `stream://${this.vhost}/${this.name}/${name}`;
     const settings = this.definition.config.sourceLoss?.standIn?.find(
@@ -267,7 +267,11 @@ export class Application {
     return settings === undefined || standIns === undefined ? {} : { standIn: { settings, open: standIns } };
   }
 
-  #open(request: IngestRequest, settings: ProviderSettings, standIn: Pick<InboundStreamOptions, 'standIn'> = {}): InboundStream {
+  #open(
+    request: IngestRequest,
+    settings: ProviderSettings,
+    standIn: Pick<InboundStreamOptions<InboundStream>, 'standIn'> = {},
+  ): InboundStream {
     const { streamName } = request;
     const existing = this.#streams.get(streamName);
     if (existing !== undefined) {

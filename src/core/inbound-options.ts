@@ -1,7 +1,6 @@
 import type { SubtitleTrack } from '../media/track.ts';
 import type { Clock } from '../util/clock.ts';
 import type { Logger } from '../util/logger.ts';
-import type { InboundStream } from './inbound-stream.ts';
 import type { CloseReason, IngestRequest } from './ingest.ts';
 import type { InheritedOutputs } from './inherited-outputs.ts';
 import type { StreamNotices } from './notices/stream-notices.ts';
@@ -10,8 +9,10 @@ import type { StandInControllerOptions } from './stand-in-controller.ts';
 import type { Outputs } from './stream-outputs.ts';
 import type { TrafficMeter } from './traffic-meter.ts';
 
-/** Options with which an application makes a stream. `request` is the first source's; another source may follow. */
-export interface InboundStreamOptions {
+/**
+ * Options with which an application makes a stream, which is a `Stream`. `request` is the first source's; another source may follow.
+ */
+export interface InboundStreamOptions<Stream> {
   readonly id: number;
   readonly vhost: string;
   readonly app: string;
@@ -31,9 +32,9 @@ export interface InboundStreamOptions {
   /** Tracks for cues that do not come from the source, without ids; default: none. */
   readonly subtitles?: readonly SubtitleTrack[];
   /** The outputs of the stream, which take over `inherited` outbound streams (default: none); each stream makes and closes its own. */
-  readonly createOutputs: (stream: InboundStream, inherited?: InheritedOutputs) => Outputs;
+  readonly createOutputs: (stream: Stream, inherited?: InheritedOutputs) => Outputs;
   /** Receives notices about the stream and its viewers. */
   readonly notices: StreamNotices;
   /** The stream has ended; the owner forgets it. */
-  readonly onEnd: (stream: InboundStream, reason: CloseReason) => void;
+  readonly onEnd: (stream: Stream, reason: CloseReason) => void;
 }

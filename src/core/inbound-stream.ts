@@ -39,7 +39,7 @@ export class InboundStream implements IngestStream, CoveredStream {
   readonly subtitles: SubtitleInjector;
   /** Viewers of all its outputs. */
   readonly sessions: SessionRegistry;
-  readonly #options: InboundStreamOptions;
+  readonly #options: InboundStreamOptions<InboundStream>;
   readonly #clock: Clock;
   readonly #logger: Logger;
   readonly #queue: InboundQueue;
@@ -66,7 +66,7 @@ export class InboundStream implements IngestStream, CoveredStream {
   #lastPacketAt = 0;
   readonly #standInController: StandInController | null;
 
-  constructor(options: InboundStreamOptions) {
+  constructor(options: InboundStreamOptions<InboundStream>) {
     const { request, standIn, clock, logger, keepMs, meter, notices } = options;
     this.#options = options;
     this.id = options.id;

@@ -61,7 +61,7 @@ export interface OrchestratorOptions {
   /** Streams published to one application at once; 0 or absent: no limit. */
   readonly maxStreams?: number;
   /** A publisher was refused because of it. */
-  readonly onFull?: (application: Application) => void;
+  readonly onFull?: NonNullable<ApplicationContext['onFull']>;
   /** Host names, virtual hosts or the keys of applications have changed. */
   readonly onHostsChanged: (virtualHosts: readonly VirtualHost[]) => void;
   /** An application has started, for the first time or with new settings. */

@@ -13,7 +13,7 @@ import type { FeedMessage } from './feed/messages.ts';
 import type { HttpCounters } from './http/answer-sink.ts';
 import type { HttpLimits } from './http-limits.ts';
 import type { HotFigures } from './thread/hot-files.ts';
-import type { Certificate } from './tls/certificate-choice.ts';
+import type { Certificate } from './tls/certificate-index.ts';
 
 /** A port of the delivery side. */
 export interface ListenRequest {

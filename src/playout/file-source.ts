@@ -5,8 +5,9 @@ import type { Logger } from '../util/logger.ts';
 import { messageOf } from '../util/message-of.ts';
 import type { OpenFile } from './file-bytes.ts';
 import type { ItemOpening, ItemSource } from './item-source.ts';
-import { type FfmpegFiles, type FileEvent, type MediaFile, openMediaFile } from './media-file.ts';
+import type { FfmpegFiles, FileEvent, MediaFile } from './media-file.ts';
 import type { MediaRoot } from './media-root.ts';
+import { openMediaFile } from './open-media-file.ts';
 import { type ItemSubtitles, readSidecars } from './sidecars.ts';
 import { WindowBytes } from './window-bytes.ts';
 

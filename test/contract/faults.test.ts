@@ -16,7 +16,7 @@ import { DateLine } from '../../src/delivery/http/status-line.ts';
 import { DEFAULT_HTTP_LIMITS } from '../../src/delivery/http-limits.ts';
 import { CertificateStore } from '../../src/delivery/tls/certificate-store.ts';
 import { MpegtsProvider } from '../../src/services/mpegts/mpegts-provider.ts';
-import { PushFailure } from '../../src/services/push/destination.ts';
+import { PushFailure } from '../../src/services/push/push-failure.ts';
 import { PushSession } from '../../src/services/push/push-session.ts';
 import { FinaliserThread } from '../../src/services/record/finalise.ts';
 import { ConnectionGate, type GateOptions } from '../../src/transport/proxy/connection-gate.ts';

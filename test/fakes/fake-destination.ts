@@ -1,6 +1,6 @@
 /** Push destinations without a network: port 1 refuses, every other port accepts everything. */
 import type { Destination, DestinationOptions } from '../../src/services/push/destination.ts';
-import { PushFailure } from '../../src/services/push/destination.ts';
+import { PushFailure } from '../../src/services/push/push-failure.ts';
 
 export function openFakeDestination({ request, events }: DestinationOptions): Destination {
   let open = true;

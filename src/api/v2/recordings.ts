@@ -1,6 +1,6 @@
 /** Recorded files of an application: which there are, and how they are watched. An extension of Millrace. */
 
-import type { IndexedRecording } from '../../services/record/recording-index.ts';
+import type { IndexedRecording } from '../../services/record/indexed-recording.ts';
 import { LibraryBusy } from '../../services/record/recording-library.ts';
 import { type VodFile, vodPlaylist } from '../../services/record/vod-playlist.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';

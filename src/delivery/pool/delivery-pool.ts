@@ -12,7 +12,7 @@ import { OPEN_ADMISSION } from '../admission.ts';
 import type { DeliveryFeed, FeedOpener } from '../feed/messages.ts';
 import { sessionId } from '../session-token.ts';
 import type { DeliveryLimits, FromThread, ListenRequest, ServedHost, SessionSighting, ThreadReport, ToThread } from '../thread-protocol.ts';
-import type { Certificate } from '../tls/certificate-choice.ts';
+import type { Certificate } from '../tls/certificate-index.ts';
 import { type ActivationPort, ActivationPorts } from './activation-port.ts';
 import { BatchingLink, MAX_BATCH } from './batching-link.ts';
 import { ControlFigures } from './control-figures.ts';

@@ -14,7 +14,7 @@ import { SecureListener } from '../http/secure-listener.ts';
 import { DateLine } from '../http/status-line.ts';
 import { SessionTokens } from '../session-token.ts';
 import type { FromThread, SessionEvent, ThreadReport, ThreadSettings, ToThread } from '../thread-protocol.ts';
-import type { Certificate } from '../tls/certificate-choice.ts';
+import type { Certificate } from '../tls/certificate-index.ts';
 import { AnswerCache, NO_ANSWERS } from './answer-cache.ts';
 import { BlockTable } from './block-table.ts';
 import { CatchUp } from './catch-up.ts';

@@ -1,14 +1,6 @@
 /** Chooses the certificate of a TLS client by its server name (SNI); certificates are replaceable while ports are open. */
 import { createSecureContext, type SecureContext, type SecureContextOptions } from 'node:tls';
-import { CertificateIndex } from './certificate-index.ts';
-
-/** A certificate with its host names (wildcards allowed). Texts are PEM. */
-export interface Certificate {
-  readonly hostNames: readonly string[];
-  /** Leaf first, chain behind it. */
-  readonly cert: string;
-  readonly key: string;
-}
+import { type Certificate, CertificateIndex } from './certificate-index.ts';
 
 /** The part of a TLS server with the certificate for clients without SNI. */
 interface TlsServer {

@@ -1,6 +1,13 @@
 /** Finds the certificate of a server name: an exact name takes precedence over patterns, as with virtual hosts. */
 import { compileWildcard } from '../../util/wildcard.ts';
-import type { Certificate } from './certificate-choice.ts';
+
+/** A certificate with its host names (wildcards allowed). Texts are PEM. */
+export interface Certificate {
+  readonly hostNames: readonly string[];
+  /** Leaf first, chain behind it. */
+  readonly cert: string;
+  readonly key: string;
+}
 
 interface Pattern<Context> {
   readonly matches: (host: string) => boolean;

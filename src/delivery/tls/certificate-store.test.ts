@@ -7,7 +7,7 @@ import { selfSigned } from '../../../test/fakes/self-signed.ts';
 import { until } from '../../../test/harness/poll.ts';
 import type { VirtualHost } from '../../core/virtual-host.ts';
 import { Conditions } from '../../util/conditions.ts';
-import type { Certificate } from './certificate-choice.ts';
+import type { Certificate } from './certificate-index.ts';
 import { CertificateStore } from './certificate-store.ts';
 
 let folder = '';

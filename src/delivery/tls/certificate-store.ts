@@ -5,7 +5,7 @@ import type { Conditions } from '../../util/conditions.ts';
 import type { FileWatchTimes } from '../../util/file-watch.ts';
 import { forEachGuarded } from '../../util/guarded.ts';
 import type { Logger } from '../../util/logger.ts';
-import type { Certificate } from './certificate-choice.ts';
+import type { Certificate } from './certificate-index.ts';
 import { HostCertificate } from './host-certificate.ts';
 
 /** Gets all certificates; its promise resolves when they are in use. */

@@ -1,7 +1,4 @@
 /** A UDP socket for many small datagrams: datagrams of one turn of the event loop are received and sent in batches. */
-import { loadAddon } from '../addon.ts';
-import { NativeUdpSocket } from './native-udp-socket.ts';
-import { NodeUdpSocket } from './node-udp-socket.ts';
 
 /** The other end of a datagram. */
 export interface SocketAddress {
@@ -53,10 +50,4 @@ export interface UdpSocket {
   alarm(ms: number): void;
   /** Closes the port; no callback is called afterwards, and unsent datagrams are lost. Idempotent. */
   close(): Promise<void>;
-}
-
-/** By the addon, or by Node's own sockets where there is none. Rejects when the port cannot be bound. */
-export async function openUdpSocket(options: UdpSocketOptions): Promise<UdpSocket> {
-  const { addon } = loadAddon();
-  return addon === null ? await NodeUdpSocket.open(options) : new NativeUdpSocket(addon, options);
 }

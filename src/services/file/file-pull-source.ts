@@ -2,7 +2,8 @@
 import { ProviderKind, SourceType } from '../../core/kinds.ts';
 import type { PullSession, PullSource, PullTarget } from '../../core/pull.ts';
 import { OpenFile } from '../../playout/file-bytes.ts';
-import { type FfmpegFiles, openMediaFile } from '../../playout/media-file.ts';
+import type { FfmpegFiles } from '../../playout/media-file.ts';
+import { openMediaFile } from '../../playout/open-media-file.ts';
 import type { AllowedFolders } from '../../util/allowed-folders.ts';
 import type { Clock } from '../../util/clock.ts';
 import { type FileProviderSettings, filePathOf } from './file-place.ts';

@@ -5,18 +5,8 @@ import type { Packet } from '../../media/packet.ts';
 import type { Track } from '../../media/track.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
+import type { PushFailure } from './push-failure.ts';
 import type { PushRequest } from './push-request.ts';
-
-/** Why a connection failed or cannot be made: `code` for machines, the message for people. */
-export class PushFailure extends Error {
-  override readonly name = 'PushFailure';
-  readonly code: 'unsuitable' | 'unreachable' | 'refused' | 'timeout' | 'stalled' | 'lost' | 'protocol' | 'internal';
-
-  constructor(code: PushFailure['code'], message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.code = code;
-  }
-}
 
 /** How long to wait for a receiver, ms. */
 export interface PushTimeouts {

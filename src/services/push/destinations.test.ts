@@ -28,8 +28,9 @@ import { userControlMessage } from '../../wire/rtmp/control.ts';
 import { MessageType, UserControlEvent } from '../../wire/rtmp/message.ts';
 import type { RtmpProviderOptions } from '../rtmp/rtmp-options.ts';
 import { RtmpProvider } from '../rtmp/rtmp-provider.ts';
-import type { Destination, PushFailure } from './destination.ts';
+import type { Destination } from './destination.ts';
 import { openDestination } from './open-destination.ts';
+import type { PushFailure } from './push-failure.ts';
 import type { PushRequest } from './push-request.ts';
 
 const VIDEO = videoTrack();

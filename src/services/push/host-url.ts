@@ -1,5 +1,5 @@
 /** Parts of a URL that leads to a port of a host: `udp://`, `tcp://`, `srt://`. */
-import { PushFailure } from './destination.ts';
+import { PushFailure } from './push-failure.ts';
 
 /** A port is always there; `query` is decoded. */
 export interface HostUrl {

@@ -2,8 +2,9 @@
 import type { LinkReporter } from '../../transport/srt/link-reporter.ts';
 import { hostPort } from '../../util/client-address.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
-import { type Destination, type DestinationOptions, PushFailure } from './destination.ts';
+import type { Destination, DestinationOptions } from './destination.ts';
 import { parseHostUrl } from './host-url.ts';
+import { PushFailure } from './push-failure.ts';
 import { PushProtocol } from './push-request.ts';
 import { RtmpDestination } from './rtmp-destination.ts';
 import { SrtLink } from './srt-link.ts';

@@ -1,5 +1,5 @@
 /** A link that carries the payloads of a transport stream to a receiver. */
-import type { PushFailure } from './destination.ts';
+import type { PushFailure } from './push-failure.ts';
 
 /** Its maker closes it. Events (`LinkEvents`) are called until it has failed or was closed. */
 export interface PayloadLink {

@@ -2,7 +2,8 @@
 import type { Packet } from '../../media/packet.ts';
 import type { BoundedQueue } from '../../util/bounded-queue.ts';
 import { guarded } from '../../util/guarded.ts';
-import { type Destination, type DestinationOptions, type OpenDestination, PushFailure } from './destination.ts';
+import type { Destination, DestinationOptions, OpenDestination } from './destination.ts';
+import { PushFailure } from './push-failure.ts';
 import { SendQueue } from './send-queue.ts';
 
 /** Dependencies of each connection. The queue is the task's and has its limit. */

@@ -1,6 +1,6 @@
 import { lookup } from 'node:dns/promises';
 import { messageOf } from '../../util/message-of.ts';
-import { PushFailure } from './destination.ts';
+import { PushFailure } from './push-failure.ts';
 
 /** The address to send datagrams to. Rejects with `PushFailure`. */
 export async function resolveHost(host: string): Promise<{ readonly address: string; readonly family: 4 | 6 }> {

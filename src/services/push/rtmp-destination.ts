@@ -12,7 +12,8 @@ import { TokenBucket } from '../../util/token-bucket.ts';
 import type { AmfValue } from '../../wire/rtmp/amf.ts';
 import { PublishClient, RtmpRefused } from '../../wire/rtmp/publish-client.ts';
 import { parsePublishUrl } from '../../wire/rtmp/publish-url.ts';
-import { type Destination, type DestinationOptions, PushFailure } from './destination.ts';
+import type { Destination, DestinationOptions } from './destination.ts';
+import { PushFailure } from './push-failure.ts';
 import { TcpLink } from './tcp-link.ts';
 import { enhancedFourCc } from './track-selection.ts';
 

@@ -11,9 +11,9 @@ import type { KeyLength } from '../../wire/srt/key-material.ts';
 import { isKeyLength } from '../../wire/srt/key-material.ts';
 import type { SrtStatistics } from '../../wire/srt/statistics.ts';
 import { DEFAULT_LATENCY, type LatencyWish } from '../../wire/srt/terms.ts';
-import { PushFailure } from './destination.ts';
 import type { HostUrl } from './host-url.ts';
 import type { LinkEvents, PayloadLink } from './payload-link.ts';
+import { PushFailure } from './push-failure.ts';
 import { resolveHost } from './resolve-host.ts';
 
 /** Time for data that the receiver has not acknowledged or still delays when the task ends. */

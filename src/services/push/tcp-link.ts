@@ -2,7 +2,7 @@
 import net from 'node:net';
 import tls from 'node:tls';
 import { messageOf } from '../../util/message-of.ts';
-import { PushFailure } from './destination.ts';
+import { PushFailure } from './push-failure.ts';
 
 const KEEP_ALIVE_DELAY_MS = 10_000;
 /** For the last bytes to reach the receiver before the connection is cut. */

@@ -1,6 +1,7 @@
 /** A transport stream over TCP. */
-import type { PushFailure } from './destination.ts';
+
 import type { LinkEvents, PayloadLink } from './payload-link.ts';
+import type { PushFailure } from './push-failure.ts';
 import { TcpLink } from './tcp-link.ts';
 
 export class TcpPayloadLink implements PayloadLink {

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { audioTrack, dataTrack, videoTrack } from '../../../test/fakes/synthetic-media.ts';
 import { ASC, HVCC } from '../../../test/fixtures/bitstreams.ts';
 import type { Track } from '../../media/track.ts';
-import { PushFailure } from './destination.ts';
+import { PushFailure } from './push-failure.ts';
 import { leftOut, pushedTracks } from './track-selection.ts';
 
 const H264 = videoTrack({ id: 1, variantName: 'high' });

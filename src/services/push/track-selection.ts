@@ -4,7 +4,7 @@ import { canCarry } from '../../containers/mpegts/stream-type.ts';
 import { missingKind } from '../../core/tasks/missing-kind.ts';
 import { AudioCodec, VideoCodec } from '../../media/codec.ts';
 import { type AudioTrack, isMediaTrack, isVideoTrack, type Track, type VideoTrack } from '../../media/track.ts';
-import { PushFailure } from './destination.ts';
+import { PushFailure } from './push-failure.ts';
 import { PushProtocol, type PushRequest } from './push-request.ts';
 
 const CONTAINERS: Readonly<Record<PushProtocol, string>> = { rtmp: 'RTMP', srt: 'MPEG-TS', mpegts: 'MPEG-TS' };

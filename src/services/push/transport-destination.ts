@@ -2,8 +2,9 @@
 import { type PayloadSink, TransportOutput } from '../../containers/mpegts/transport-output.ts';
 import type { Packet } from '../../media/packet.ts';
 import { MPEG_90K, rescale } from '../../media/timebase.ts';
-import { type Destination, type DestinationOptions, PushFailure } from './destination.ts';
+import type { Destination, DestinationOptions } from './destination.ts';
 import type { LinkEvents, PayloadLink } from './payload-link.ts';
+import { PushFailure } from './push-failure.ts';
 
 export class TransportDestination implements Destination, PayloadSink {
   sentBytes = 0;

@@ -1,7 +1,7 @@
 /** A transport stream over UDP, to one receiver or a multicast group. There are no answers, so losses are unknown. */
 import { createSocket, type Socket, type SocketOptions } from 'node:dgram';
-import { PushFailure } from './destination.ts';
 import type { LinkEvents, PayloadLink } from './payload-link.ts';
+import { PushFailure } from './push-failure.ts';
 import { resolveHost } from './resolve-host.ts';
 
 /** Datagrams that may leave at once: the usual socket buffer of a receiver holds some ninety. */

@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { beforeEach, expect, onTestFinished, test } from 'vitest';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
-import { type IndexedRecording, RecordingIndex } from './recording-index.ts';
+import type { IndexedRecording } from './indexed-recording.ts';
+import { RecordingIndex } from './recording-index.ts';
 
 const APP = { vhost: 'default', app: 'app' };
 const ALL = [Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY] as const;

@@ -4,33 +4,8 @@ import { dirname } from 'node:path';
 import { type ApplicationAddress, applicationKey } from '../../core/stream-address.ts';
 import { writeFileAtomic } from '../../state/atomic-file.ts';
 import type { Logger } from '../../util/logger.ts';
-import type { RecordContainerName } from './record-container.ts';
+import type { IndexedRecording } from './indexed-recording.ts';
 import { RecordingsByStart } from './recordings-by-start.ts';
-
-/** A finished file. Times are ms since the epoch. */
-export interface IndexedRecording {
-  /** Unguessable. */
-  readonly key: string;
-  readonly vhost: string;
-  readonly app: string;
-  /** Name of the output stream. */
-  readonly stream: string;
-  /** Id of the task. */
-  readonly task: string;
-  /** Absolute. */
-  readonly path: string;
-  /** The `RootPath` that it lies in; null for none. */
-  readonly root: string | null;
-  readonly container: RecordContainerName;
-  readonly bytes: number;
-  readonly startTime: number;
-  /** Media in it, ms. */
-  readonly durationMs: number;
-  /** Inode of the file, compared together with its size, because the name and the number may be reused. */
-  readonly inode: string;
-  /** When it was written last, ms. */
-  readonly writtenAt: number;
-}
 
 /** Files that are known; of more the earliest finished are forgotten, and stay where they are. */
 const MAX_INDEXED = 100_000;

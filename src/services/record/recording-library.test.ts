@@ -6,7 +6,8 @@ import { beforeEach, expect, onTestFinished, test } from 'vitest';
 import { ManualClock } from '../../../test/fakes/manual-clock.ts';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
 import { AllowedFolders } from '../../util/allowed-folders.ts';
-import { type IndexedRecording, RecordingIndex } from './recording-index.ts';
+import type { IndexedRecording } from './indexed-recording.ts';
+import { RecordingIndex } from './recording-index.ts';
 import { RecordingLibrary, type Retention } from './recording-library.ts';
 
 const HOUR = 3_600_000;

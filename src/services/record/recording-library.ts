@@ -9,8 +9,9 @@ import type { Clock } from '../../util/clock.ts';
 import { guarded } from '../../util/guarded.ts';
 import type { Logger } from '../../util/logger.ts';
 import { messageOf } from '../../util/message-of.ts';
+import type { IndexedRecording } from './indexed-recording.ts';
 import { foldersBelow } from './record-place.ts';
-import type { IndexedRecording, RecordingIndex } from './recording-index.ts';
+import type { RecordingIndex } from './recording-index.ts';
 import { layOut, type VodLayout } from './vod-segments.ts';
 import { WatchTokens } from './watch-token.ts';
 

@@ -1,4 +1,4 @@
-import type { IndexedRecording } from './recording-index.ts';
+import type { IndexedRecording } from './indexed-recording.ts';
 
 /** Recordings of one application, ordered by their start and then by their key: a query needs neither a sort nor the recordings of others. */
 export class RecordingsByStart {

@@ -2,7 +2,7 @@
 
 import type { Gatekeeper } from '../../access/access-check.ts';
 import type { IngestGate } from '../../core/ingest.ts';
-import type { Certificate } from '../../delivery/tls/certificate-choice.ts';
+import type { Certificate } from '../../delivery/tls/certificate-index.ts';
 import type { ConnectionGate } from '../../transport/proxy/connection-gate.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';

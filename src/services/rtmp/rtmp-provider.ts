@@ -2,7 +2,8 @@
 import { once } from 'node:events';
 import net from 'node:net';
 import tls from 'node:tls';
-import { type Certificate, CertificateChoice } from '../../delivery/tls/certificate-choice.ts';
+import { CertificateChoice } from '../../delivery/tls/certificate-choice.ts';
+import type { Certificate } from '../../delivery/tls/certificate-index.ts';
 import { SocketReader } from '../../native/tcp/socket-reader.ts';
 import { type ConnectionGate, openGate } from '../../transport/proxy/connection-gate.ts';
 import { hostPort } from '../../util/client-address.ts';

@@ -1,6 +1,7 @@
 /** A UDP socket with SRT connections on it: the only place here that knows sockets and timers. */
 
-import { openUdpSocket, type UdpCounters, type UdpSocket } from '../../native/udp/udp-socket.ts';
+import { openUdpSocket } from '../../native/udp/open-udp-socket.ts';
+import type { UdpCounters, UdpSocket } from '../../native/udp/udp-socket.ts';
 import type { Clock } from '../../util/clock.ts';
 import { SrtCallFailed } from '../../wire/srt/caller.ts';
 import type { SrtConnection } from '../../wire/srt/connection.ts';

@@ -1,7 +1,7 @@
 /** OpenSSL contexts for the certificates of TLS ports, with the ciphers and versions that Node would use. */
 import { DEFAULT_CIPHERS, DEFAULT_ECDH_CURVE, DEFAULT_MIN_VERSION } from 'node:tls';
 import type { Handle, NativeAddon } from '../../../native/addon.ts';
-import type { Certificate } from '../../tls/certificate-choice.ts';
+import type { Certificate } from '../../tls/certificate-index.ts';
 import { CertificateIndex } from '../../tls/certificate-index.ts';
 
 /** By Node's names; RFC 8446 section 4.1.2. */

@@ -16,7 +16,6 @@ import type { ViewerReports, ViewerTotals } from '../webrtc-metrics.ts';
 import { isPlayable, type WebrtcTrack } from './codec-plan.ts';
 import { MediaSource } from './media-source.ts';
 import { type MissingMedia, missingMedia, type ViewerTerms } from './missing-media.ts';
-import type { PlaySession } from './play-session.ts';
 import type { WebrtcSettings } from './settings.ts';
 
 /** Minimum time between keyframes that one bad path can cause for all viewers of a track, ms. */
@@ -32,6 +31,22 @@ export interface StreamRendition {
   readonly name: string;
   readonly video: MediaSource | null;
   readonly audio: MediaSource | null;
+}
+
+/** A session as its stream sees it. */
+interface StreamViewer {
+  /** Its figures so far, for metrics. */
+  readonly totals: ViewerTotals;
+  /** A keyframe of `source` was sent. */
+  keyframe(source: MediaSource): void;
+  /** Adds the bytes since the last call to the stream's counters. */
+  countBytes(): void;
+  /** The stream's sources were replaced: renditions have to be looked up again. */
+  refresh(): void;
+  /** Ends the session. Idempotent. */
+  close(reason: string): void;
+  /** Says that it has ended by itself. */
+  closed(reason: string): void;
 }
 
 /** Dependencies of a stream. */
@@ -55,7 +70,7 @@ export class WebrtcStream implements PublisherStream {
   readonly fields: StreamAddress;
   readonly #options: WebrtcStreamOptions;
   readonly #sources = new Map<number, MediaSource>();
-  readonly #sessions = new Set<PlaySession>();
+  readonly #sessions = new Set<StreamViewer>();
   readonly #sends = new Uint32Array(2 * MAX_SENDS_KEPT);
   /** By track. */
   readonly #repairedAt = new Map<number, number>();
@@ -153,11 +168,11 @@ export class WebrtcStream implements PublisherStream {
     for (const missing of missingMedia({ ...terms, tracks: this.published.tracks })) this.#warn(missing);
   }
 
-  add(session: PlaySession): void {
+  add(session: StreamViewer): void {
     this.#sessions.add(session);
   }
 
-  remove(session: PlaySession): void {
+  remove(session: StreamViewer): void {
     if (this.#sessions.delete(session)) addCounters(this.#past, session.totals);
   }
 

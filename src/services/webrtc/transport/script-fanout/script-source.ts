@@ -1,6 +1,5 @@
 /** A source of the fanout in JavaScript: paces large frames, knows who plays it. */
 import type { PacketizedFrame, SourcePlan } from '../fanout/fanout.ts';
-import type { ScriptViewer } from './script-viewer.ts';
 
 /** Keyframes leave in slices of this many packets, so that they do not flood a downlink's queue. */
 const SLICE_PACKETS = 24;
@@ -39,11 +38,21 @@ export class SourceFrame {
   }
 }
 
+/** A viewer as its source sees it. */
+interface SourceReader {
+  /** A keyframe begins: a waiting viewer takes the source from here. */
+  join(source: ScriptSource, frame: SourceFrame): void;
+  /** Packets `first` to `last`, the latter not included. */
+  send(source: ScriptSource, frame: SourceFrame, first: number, last: number): void;
+  /** The source has ended. */
+  leave(source: ScriptSource): void;
+}
+
 /** Made and closed by the fanout. Frames that come faster than they leave are dropped up to the next keyframe, and counted. */
 export class ScriptSource {
-  readonly viewers = new Set<ScriptViewer>();
+  readonly viewers = new Set<SourceReader>();
   /** Viewers that get it from its next keyframe on. */
-  readonly joining = new Set<ScriptViewer>();
+  readonly joining = new Set<SourceReader>();
   droppedFrames = 0;
   readonly #clockRate: number;
   readonly #epochMs: number;

@@ -8,7 +8,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
 import { toSeconds } from '../media/timebase.ts';
 import { type FileBytes, OpenFile } from './file-bytes.ts';
-import { type MediaFile, openMediaFile } from './media-file.ts';
+import type { MediaFile } from './media-file.ts';
+import { openMediaFile } from './open-media-file.ts';
 
 const SOURCE = ['-f', 'lavfi', '-i', 'testsrc2=size=160x90:rate=30', '-f', 'lavfi', '-i', 'sine=sample_rate=48000', '-t', '2'];
 const H264 = ['-c:v', 'libx264', '-preset', 'ultrafast', '-bf', '2', '-g', '30', '-c:a', 'aac'];
