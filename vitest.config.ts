@@ -50,7 +50,7 @@ export default defineConfig({
     projects: [
       {
         extends: true,
-        test: { name: 'unit', include: UNIT, exclude: SHARED, maxWorkers: 3 },
+        test: { name: 'unit', include: UNIT, exclude: SHARED, globalSetup: 'test/harness/warm-transcoder.ts', maxWorkers: 3 },
       },
       {
         extends: true,

@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
+import { getCompileCacheDir } from 'node:module';
 import { describe, expect, it } from 'vitest';
 import { alive, audio, SECONDS, setUpLabs, video } from '../../test/fakes/transcode-labs.ts';
 import { until } from '../../test/harness/poll.ts';
@@ -165,6 +166,12 @@ describe('when all processes are in use', () => {
 it('keeps the codec library out of the server', async () => {
   await lab().supervisor.codecModules();
   expect(readFileSync('/proc/self/maps', 'utf8')).not.toMatch(/node-av/);
+});
+
+it('lets its processes look for compiled code where the server does', async () => {
+  const { supervisor } = lab({ entry: new URL('../../test/fakes/code-seeking-child.ts', import.meta.url) });
+  await supervisor.codecModules();
+  expect(supervisor.libraryVersion).toBe(getCompileCacheDir());
 });
 
 describe('a late transcoder', () => {

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { getCompileCacheDir } from 'node:module';
+import { dirname } from 'node:path';
 import { type Duplex, PassThrough } from 'node:stream';
 import type { Clock } from '../util/clock.ts';
 import { messageOf } from '../util/message-of.ts';
@@ -77,7 +78,8 @@ export class TranscoderProcess {
       env: {
         ...environmentOf(process.env),
         ...{ UV_THREADPOOL_SIZE: POOL_THREADS, SVT_LOG: SVT_ERRORS_ONLY },
-        ...(compiled !== null && { NODE_COMPILE_CACHE: compiled }),
+        // Node.js adds the folder of its version again.
+        ...(compiled !== null && { NODE_COMPILE_CACHE: dirname(compiled) }),
       },
     });
     // Without free descriptors there is no socket; the error event reports it.
