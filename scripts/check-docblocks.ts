@@ -9,19 +9,19 @@ import { fileURLToPath } from 'node:url';
 const SRC = path.join(path.dirname(path.dirname(fileURLToPath(import.meta.url))), 'src');
 const DECLARATION =
   /^export (?:declare )?(?:abstract )?(?:async )?(?:class|const enum|const|enum|function\*?|interface|let|namespace|type) (\w+)/;
+const PATTERN = /^export const ([[{][^=]*)/;
 
 /** Line and name of each export of a file; only the first of overloads. */
 function exportsOf(lines: readonly string[]): { readonly line: number; readonly name: string; readonly keyword: string }[] {
   const found = lines.flatMap((text, line) => {
-    const name = DECLARATION.exec(text)?.[1];
+    const name = DECLARATION.exec(text)?.[1] ?? PATTERN.exec(text)?.[1]?.trim();
     return name === undefined ? [] : [{ line, name, keyword: text.split(' ')[1] ?? '' }];
   });
   return found.filter(({ name, keyword }, n) => keyword !== 'function' || found.findIndex((other) => other.name === name) === n);
 }
 
-/** `file:line: name` of each export without a docblock. */
-function problemsOf(file: string): string[] {
-  const text = readFileSync(path.join(SRC, file), 'utf8');
+/** `file:line: name` of each export of `text` without a docblock; names taken from an object or a list need one together. */
+export function problemsOf(file: string, text: string): string[] {
   const lines = text.split('\n');
   const all = exportsOf(lines);
   const names = new Set(all.map(({ name }) => name));
@@ -36,8 +36,10 @@ function problemsOf(file: string): string[] {
   );
 }
 
-const problems = readdirSync(SRC, { recursive: true, encoding: 'utf8' })
-  .filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts'))
-  .flatMap(problemsOf);
-for (const problem of problems) console.error(`src/${problem} has no docblock`);
-if (problems.length > 0) process.exitCode = 1;
+if (import.meta.main) {
+  const problems = readdirSync(SRC, { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts'))
+    .flatMap((file) => problemsOf(file, readFileSync(path.join(SRC, file), 'utf8')));
+  for (const problem of problems) console.error(`src/${problem} has no docblock`);
+  if (problems.length > 0) process.exitCode = 1;
+}
