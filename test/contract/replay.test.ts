@@ -3,20 +3,12 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Deviation, DIFFERENCES } from './differences.ts';
 import { type ApiHarness, parseAnswer, type RawAnswer, startApi, TLS_FILES } from './harness.ts';
+import { OWN_VALUES } from './own-values.ts';
 import { answerText, type Exchange, recordedExchanges, requestBytes } from './recorded.ts';
 import { shapeDifference } from './shape.ts';
 
 /** Requests over TLS, or two at once, which `http.test.ts` tests. */
 const ELSEWHERE = new Set([70, 73, 74]);
-/** Answers with values of the moment, of this server, or of earlier differences; only their shape is compared. */
-const OWN_VALUES = new Set([
-  1, 17, 20, 22, 55, 58, 59, 61, 68, 104, 143, 193, 217, 268, 361, 362, 363, 392, 453, 454, 455, 464, 465, 468, 469, 470, 471, 472, 473,
-  474, 475, 477, 478, 484, 485, 487, 488, 489, 490, 491, 492, 604, 605, 607, 620, 685, 697, 721, 725, 727, 730, 731, 748,
-]);
-/** As `OWN_VALUES`, for push tasks. */
-const OWN_PUSH_VALUES = new Set([365, 366, 495, 496, 497, 499, 507, 511, 512, 513, 514, 515, 516, 517, 518, 519, 520]);
-/** As `OWN_VALUES`, for scheduled channels. */
-const OWN_CHANNEL_VALUES = new Set([647, 659, 703, 706]);
 /** Time of the recorded requests. */
 const BEGIN = Date.UTC(2026, 10, 21, 9, 40);
 /** The recorded requests dump to a folder of another machine; this folder has a name of the same length. */
@@ -108,7 +100,7 @@ function expectSame(exchange: Exchange, answer: RawAnswer): void {
   expect(answer.status, answer.body).toBe(exchange.response.status);
   expectSameHeaders(exchange, answer);
   const recorded = here(answerText(exchange));
-  const own = [OWN_VALUES, OWN_PUSH_VALUES, OWN_CHANNEL_VALUES].some((numbers) => numbers.has(exchange.n));
+  const own = Object.values(OWN_VALUES).some((numbers) => numbers.includes(exchange.n));
   if (!own) expect(answer.body).toBe(recorded);
   else expect(shapeDifference(comparable(recorded), comparable(answer.body))).toBeNull();
 }
@@ -163,4 +155,11 @@ test('the documentation names every difference, and only these', () => {
 test('every deviation is about a recorded exchange', () => {
   const recorded = new Set(recordedExchanges().map(({ n }) => n));
   expect([...deviations.keys()].filter((n) => !recorded.has(n))).toEqual([]);
+});
+
+test('every answer with own values is recorded, has one reason, and is no deviation', () => {
+  const recorded = new Set(recordedExchanges().map(({ n }) => n));
+  const own = Object.values(OWN_VALUES).flat();
+  expect(own.filter((n) => !recorded.has(n) || deviations.has(n))).toEqual([]);
+  expect(new Set(own).size).toBe(own.length);
 });
