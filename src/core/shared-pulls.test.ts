@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { FakePullSource, MemoryPullStore } from '../../test/fakes/fake-pull-source.ts';
 import { FakeWork } from '../../test/fakes/fake-work.ts';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
@@ -60,11 +60,13 @@ function setUp(state: WorkState, outputs: readonly string[] = []) {
 
 describe('a persistent pull that several nodes know', () => {
   it('is pulled by the owning node, and waits at the others', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+    onTestFinished(() => void vi.useRealTimers());
     const { application, pulls, source, work, document } = setUp('unknown');
     pulls.restore(document);
     expect([source.opened.length, pulls.waiting, [...work.asked]]).toEqual([0, 1, ['pull/v/app/s']]);
     work.state = 'others';
-    await new Promise((resolve) => setTimeout(resolve, 1200));
+    await vi.advanceTimersByTimeAsync(1200);
     expect([source.opened.length, application.hasStream('s')]).toEqual([0, false]);
     work.state = 'ours';
     await expect.poll(() => application.hasStream('s'), PATIENCE).toBe(true);
