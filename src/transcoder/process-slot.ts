@@ -1,4 +1,5 @@
 import type { Clock } from '../util/clock.ts';
+import { counted } from '../util/counted.ts';
 import { forEachGiven, guarded } from '../util/guarded.ts';
 import type { Logger } from '../util/logger.ts';
 import { messageOf } from '../util/message-of.ts';
@@ -6,7 +7,7 @@ import type { FrameWriter } from './frame-writer.ts';
 import type { HelloMessage, StatusMessage } from './messages.ts';
 import { type FrameHeader, FrameType } from './process-frames.ts';
 import { FULL_WEIGHT, type SupervisedJob } from './supervised-job.ts';
-import { type ProcessOptions, TranscoderProcess } from './transcoder-process.ts';
+import { type ProcessOptions, TranscoderProcess, WATCH_INTERVAL_MS } from './transcoder-process.ts';
 
 const FIRST_RESTART_DELAY_MS = 100;
 const MAX_RESTART_DELAY_MS = 10_000;
@@ -16,13 +17,14 @@ const HEALTHY_AFTER_MS = 5_000;
 const SUSPICIOUS_MS = 60_000;
 /** A process without jobs is kept this long for the next one. */
 const IDLE_MS = 10_000;
-/** A process that takes no packet for this long hangs in a codec. */
-const STUCK_MS = 10_000;
-/** A job must be closed after this long. */
-const CLOSE_DEADLINE_MS = 5_000;
+/** A job whose process takes none of its packets in this many rounds of the watch hangs in a codec. */
+const STUCK_ROUNDS = 10;
+/** So does a job that its process has not closed after this many. */
+const CLOSE_ROUNDS = 5;
+/** A process that hangs with a job, and has sent nothing for more than this many rounds, hangs with all of them. */
+const SILENT_ROUNDS = 5;
 /** After this many exits without a message the waiting jobs fail; later jobs try again. */
 const HOPELESS_AFTER = 4;
-const WATCH_INTERVAL_MS = 1000;
 
 const start = (job: SupervisedJob, writer: FrameWriter): void => job.start(writer);
 const restart = (job: SupervisedJob): void => job.restart();
@@ -37,6 +39,10 @@ export interface ProcessSlotOptions {
   readonly onHello: (hello: HelloMessage) => void;
   /** The process died repeatedly with these jobs: one of them may be the cause. */
   readonly onSuspects: (slot: ProcessSlot, jobs: readonly SupervisedJob[]) => void;
+  /** The process hangs with this job and goes on with others: takes the job to another slot; false: there is none. */
+  readonly onStuck: (job: SupervisedJob) => boolean;
+  /** A job hangs in a process that goes on with others. */
+  readonly onHung?: () => void;
   /** The slot has neither jobs nor a process. */
   readonly onEmpty: (slot: ProcessSlot) => void;
   /** A process died that was needed. */
@@ -47,8 +53,10 @@ export interface ProcessSlotOptions {
 export class ProcessSlot {
   readonly #options: ProcessSlotOptions;
   readonly #jobs = new Map<number, SupervisedJob>();
-  /** Jobs the process still has to close. */
-  readonly #closing = new Map<number, NodeJS.Timeout>();
+  /** Ids of jobs that the process still has to close, with the rounds of the watch that this has taken. */
+  readonly #closing = new Map<number, number>();
+  /** Ids of jobs that hang in the process: it is left to its other jobs, takes no new ones, and is ended with the last of them. */
+  readonly #hung = new Set<number>();
   readonly #watch: NodeJS.Timeout;
   #process: TranscoderProcess | null = null;
   #startedAt = 0;
@@ -86,7 +94,7 @@ export class ProcessSlot {
   /** Whether a job of this weight fits beside the present jobs. */
   fits(weight: number, maxJobs: number): boolean {
     const recovered = this.#failures === 0 || this.#options.clock.monotonic() - this.#startedAt >= HEALTHY_AFTER_MS;
-    if (this.#closed || !recovered || this.#jobs.size >= maxJobs) return false;
+    if (this.#closed || !recovered || this.#hung.size > 0 || this.#jobs.size >= maxJobs) return false;
     let filled = 0;
     for (const job of this.#jobs.values()) filled += job.weight;
     return filled === 0 || filled + weight <= FULL_WEIGHT;
@@ -110,12 +118,8 @@ export class ProcessSlot {
   /** Ends a job; the process must let go of it in time. */
   remove(job: SupervisedJob): void {
     if (!this.#jobs.delete(job.id)) return;
-    const process = this.#process;
-    if (process?.greeted === true) {
-      process.writer.write({ type: FrameType.CLOSE, flags: 0, job: job.id, id: 0, pts: 0, dts: 0, duration: 0 });
-      const late = setTimeout(() => process.kill(`it did not end a job within ${CLOSE_DEADLINE_MS / 1000} s`), CLOSE_DEADLINE_MS);
-      this.#closing.set(job.id, late.unref());
-    }
+    if (this.#tellClose(job)) this.#closing.set(job.id, 0);
+    this.#endHung();
     this.#rest();
   }
 
@@ -126,8 +130,14 @@ export class ProcessSlot {
     clearInterval(this.#watch);
     if (this.#restart !== null) clearTimeout(this.#restart);
     if (this.#idle !== null) clearTimeout(this.#idle);
-    this.#forgetClosing();
     this.#process?.kill('it is not needed any more');
+  }
+
+  /** False if the process does not know of the job. */
+  #tellClose({ id: job }: SupervisedJob): boolean {
+    if (this.#process?.greeted !== true) return false;
+    this.#process.writer.write({ type: FrameType.CLOSE, flags: 0, job, id: 0, pts: 0, dts: 0, duration: 0 });
+    return true;
   }
 
   #rest(): void {
@@ -183,8 +193,8 @@ export class ProcessSlot {
       return;
     }
     if (header.type === FrameType.CLOSED) {
-      clearTimeout(this.#closing.get(header.job));
       this.#closing.delete(header.job);
+      this.#hung.delete(header.job);
       return;
     }
     const job = this.#jobs.get(header.job);
@@ -217,7 +227,8 @@ export class ProcessSlot {
     const pid = this.#process?.pid;
     this.#process = null;
     this.#status = null;
-    this.#forgetClosing();
+    this.#closing.clear();
+    this.#hung.clear();
     if (this.#closed) {
       logger.info({ pid }, `transcoder process ${pid} ended: ${reason}`);
       this.#options.onEmpty(this);
@@ -242,16 +253,63 @@ export class ProcessSlot {
     else this.#rest();
   }
 
+  /** A round of the watch. */
   #look(): void {
-    const now = this.#options.clock.monotonic();
-    for (const job of this.#jobs.values()) {
-      const stuck = job.stuckFor(now);
-      if (stuck > STUCK_MS) this.#process?.kill(`it took no packet for ${Math.round(stuck / 1000)} s`);
+    for (const [id, rounds] of this.#closing) {
+      if (rounds < CLOSE_ROUNDS) this.#closing.set(id, rounds + 1);
+      else this.#leave(id);
     }
+    let longest = 0;
+    const stuck: SupervisedJob[] = [];
+    for (const job of this.#jobs.values()) {
+      const rounds = job.look();
+      longest = Math.max(longest, rounds);
+      if (rounds > STUCK_ROUNDS) stuck.push(job);
+    }
+    if (stuck.length === 0) return;
+    const silentRounds = this.#process?.silentRounds ?? 0;
+    const isWhole = stuck.length === this.#jobs.size || silentRounds > SILENT_ROUNDS;
+    if (isWhole || !stuck.every((job) => this.#moveAway(job))) this.#kill(`it took no packet for ${seconds(longest)} s`);
   }
 
-  #forgetClosing(): void {
-    for (const late of this.#closing.values()) clearTimeout(late);
-    this.#closing.clear();
+  /** The process does not close a job: its others keep it. */
+  #leave(id: number): void {
+    this.#closing.delete(id);
+    this.#hung.add(id);
+    this.#options.onHung?.();
+    this.#tellHung(`did not end a job within ${seconds(CLOSE_ROUNDS)} s`);
+    this.#endHung();
   }
+
+  /** The process hangs with one of its jobs: that continues elsewhere, and the others keep the process. False: there is no other place. */
+  #moveAway(job: SupervisedJob): boolean {
+    this.#hung.add(job.id);
+    job.restart();
+    if (!this.#options.onStuck(job)) return false;
+    this.#jobs.delete(job.id);
+    this.#tellClose(job);
+    this.#options.onHung?.();
+    this.#tellHung(`took no packet of a job for ${seconds(STUCK_ROUNDS)} s`);
+    return true;
+  }
+
+  #tellHung(what: string): void {
+    const { pid } = this;
+    const { size: jobs } = this.#jobs;
+    const rest = `it keeps ${counted(jobs, 'other job')}, takes no new ones and is ended after them`;
+    this.#options.logger.warn({ pid, jobs }, `transcoder process ${pid} ${what}: ${rest}`);
+  }
+
+  /** Ends a process that has only hung jobs. */
+  #endHung(): void {
+    if (this.#hung.size > 0 && this.#jobs.size === 0) this.#kill('the job with which it hung was its last one');
+  }
+
+  #kill(reason: string): void {
+    this.#process?.kill(reason);
+  }
+}
+
+function seconds(rounds: number): number {
+  return (rounds * WATCH_INTERVAL_MS) / 1000;
 }

@@ -31,8 +31,8 @@ export class SourceFeed {
   /** Bytes of the packets in the queue. */
   #bytes = 0;
   #inFlight = 0;
-  /** When the process took a packet last, or had none to take; monotonic ms. */
-  #movedAt = 0;
+  /** Rounds of the watch since the process took a packet last, or had none to take. */
+  #unmovedRounds = 0;
   #skipping: boolean;
   #discontinuity = false;
   #sent: Track | null = null;
@@ -69,7 +69,7 @@ export class SourceFeed {
   }
 
   /** Sends as much as the window allows. */
-  pump(job: number, writer: FrameWriter, now: number): void {
+  pump(job: number, writer: FrameWriter): void {
     while (this.#inFlight < this.#window) {
       const packet = this.#dequeue();
       if (packet === undefined) return;
@@ -77,7 +77,7 @@ export class SourceFeed {
         this.#sent = packet.track;
         writer.writeJson({ type: FrameType.SOURCE, job, id: this.id }, sourceMessage(packet.track as VideoTrack | AudioTrack));
       }
-      if (this.#inFlight === 0) this.#movedAt = now;
+      if (this.#inFlight === 0) this.#unmovedRounds = 0;
       this.#inFlight += 1;
       writer.write(
         {
@@ -97,14 +97,15 @@ export class SourceFeed {
   }
 
   /** The process has taken `count` packets into the decoder. */
-  taken(count: number, now: number): void {
+  taken(count: number): void {
     this.#inFlight = Math.max(0, this.#inFlight - count);
-    this.#movedAt = now;
+    this.#unmovedRounds = 0;
   }
 
-  /** Time for which the process has taken nothing although packets wait, ms. */
-  stuckFor(now: number): number {
-    return this.#inFlight > 0 ? now - this.#movedAt : 0;
+  /** A round of the watch: returns the rounds in which the process took nothing although packets waited. */
+  look(): number {
+    this.#unmovedRounds = this.#inFlight > 0 ? this.#unmovedRounds + 1 : 0;
+    return this.#unmovedRounds;
   }
 
   /** The process has died: continues with the next keyframe. */

@@ -84,7 +84,7 @@ export class SupervisedJob implements TranscodeSession {
     feed.push(packet);
     if (this.#options.counts !== undefined) this.#options.counts.received += 1;
     if (feed.queue.dropped > feed.reportedDrops) this.#warnOfDrops(feed);
-    if (this.#writer !== null) feed.pump(this.id, this.#writer, this.#options.clock.monotonic());
+    if (this.#writer !== null) feed.pump(this.id, this.#writer);
   }
 
   requestKeyframe(encodeId: number, pts = 0): void {
@@ -104,7 +104,7 @@ export class SupervisedJob implements TranscodeSession {
 
   /** A process has been assigned: it gets the encodes and the waiting packets. */
   start(writer: FrameWriter): void {
-    const { job, clock } = this.#options;
+    const { job } = this.#options;
     this.#writer = writer;
     const open: OpenMessage = {
       ...encodeMessages([...this.#outputs.values()].filter(({ failed }) => !failed).map(({ request }) => request)),
@@ -114,7 +114,7 @@ export class SupervisedJob implements TranscodeSession {
       hardwareDecoding: job.hardwareDecoding ?? NO_HARDWARE,
     };
     writer.writeJson({ type: FrameType.OPEN, job: this.id }, open);
-    for (const feed of this.#feeds.values()) feed.pump(this.id, writer, clock.monotonic());
+    for (const feed of this.#feeds.values()) feed.pump(this.id, writer);
   }
 
   /** The process is gone: packets wait for the next one, which starts with a keyframe. */
@@ -129,23 +129,22 @@ export class SupervisedJob implements TranscodeSession {
     for (const output of this.#outputs.values()) this.#guard(() => output.onFailed(reason, 'encoder'));
   }
 
-  /** Time for which the process hangs with a packet of this job, ms. */
-  stuckFor(now: number): number {
-    let longest = 0;
-    for (const feed of this.#feeds.values()) longest = Math.max(longest, feed.stuckFor(now));
-    return longest;
+  /** A round of the watch: returns the rounds in which the process took no packet of a track, although some waited. */
+  look(): number {
+    let most = 0;
+    for (const feed of this.#feeds.values()) most = Math.max(most, feed.look());
+    return most;
   }
 
   /** Takes a frame of the job from its process. */
   onFrame(header: FrameHeader, payload: Buffer): void {
     if (this.#closed) return;
-    const { clock } = this.#options;
     switch (header.type) {
       case FrameType.TAKEN: {
         const feed = this.#feeds.get(header.id);
         if (feed === undefined || this.#writer === null) return;
-        feed.taken(header.duration, clock.monotonic());
-        feed.pump(this.id, this.#writer, clock.monotonic());
+        feed.taken(header.duration);
+        feed.pump(this.id, this.#writer);
         return;
       }
       case FrameType.PACKET: {

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { getCompileCacheDir } from 'node:module';
 import { describe, expect, it } from 'vitest';
 import { alive, audio, SECONDS, setUpLabs, video } from '../../test/fakes/transcode-labs.ts';
+import type { TranscodeRun } from '../../test/fakes/transcode-run.ts';
 import { until } from '../../test/harness/poll.ts';
 import { decodeComplaints } from '../../test/support/ffprobe.ts';
 
@@ -113,6 +114,27 @@ describe('a process that dies', () => {
     expect(pid).toBeGreaterThan(1);
     await until('the orphan is gone', () => !alive(pid));
   });
+});
+
+it('loses no packet of a job when the server itself stands still for a while', async () => {
+  const made = lab({ silenceDeadlineMs: 4000 });
+  const [ended, other] = ['ended', 'other'].map((stream) => made.open([audio(10)], tracks(), { stream })) as [TranscodeRun, TranscodeRun];
+  const pids = made.supervisor.pids;
+  expect(pids.length).toBe(1);
+  const third = Math.floor(media.packets.length / 3);
+  await ended.feed(media.packets.slice(0, third));
+  await ended.reaches(1);
+  await other.feed(media.packets.slice(0, third));
+  ended.session.close();
+  for (const packet of media.packets.slice(third, 2 * third)) other.session.push(packet);
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5500);
+  await other.feed(media.packets.slice(2 * third));
+  await other.reaches(SECONDS - 0.2);
+  const { packets } = other.made(10);
+  const ends = packets.map(({ dts, duration }) => dts + duration);
+  expect(packets.every(({ dts }, index) => index === 0 || dts === ends[index - 1])).toBe(true);
+  expect(made.supervisor.pids).toEqual(pids);
+  expect(made.logger.lines.filter(({ level }) => level !== 'info')).toEqual([]);
 });
 
 it('lets at most the configured number of jobs share a process', () => {

@@ -124,7 +124,7 @@ export class TranscoderSupervisor implements Transcoder {
     if (this.#room === 0) throw new Error(this.#fullReason);
     const { clock, fileEntry: entry = FILE_CHILD_ENTRY, fileHangMs, silenceDeadlineMs = SILENCE_DEADLINE_MS } = this.#options;
     const opened = new FfmpegFile(file, {
-      process: { entry, clock, silenceDeadlineMs, memory: MAX_FILE_MEMORY },
+      process: { entry, silenceDeadlineMs, memory: MAX_FILE_MEMORY },
       ...{ clock, logger, onEnd: (ended) => this.#files.delete(ended) },
       ...(fileHangMs !== undefined && { hangMs: fileHangMs }),
     });
@@ -173,11 +173,15 @@ export class TranscoderSupervisor implements Transcoder {
     const { clock, logger, entry = CHILD_ENTRY, silenceDeadlineMs = SILENCE_DEADLINE_MS } = this.#options;
     const slot = new ProcessSlot(
       {
-        process: { entry, clock, silenceDeadlineMs },
+        process: { entry, silenceDeadlineMs },
         clock,
         logger,
         onHello: (hello) => this.#onHello(hello),
         onSuspects: (from, jobs) => this.#separate(from, jobs),
+        onStuck: (job) => this.#moveAlone(job),
+        onHung: () => {
+          this.#counts.hung += 1;
+        },
         onEmpty: (empty) => this.#slots.delete(empty),
         onDied: () => {
           this.#counts.deaths += 1;
@@ -196,6 +200,13 @@ export class TranscoderSupervisor implements Transcoder {
     jobs.forEach((job, index) => {
       this.#assign(job, index < apart ? this.#openSlot(from.failures) : from);
     });
+  }
+
+  /** A job that may hang again gets a process of its own; false where there is no room for one. */
+  #moveAlone(job: SupervisedJob): boolean {
+    if (this.#room === 0) return false;
+    this.#assign(job, this.#openSlot());
+    return true;
   }
 
   #onClose(session: SupervisedJob): void {

@@ -9,6 +9,8 @@ export class TranscoderCounts {
   readonly encoded = { video: 0, audio: 0, image: 0 };
   /** Processes that died. */
   deaths = 0;
+  /** Jobs that hung in a process which went on with others. */
+  hung = 0;
   /** Encodes that could not be made. */
   failures = 0;
   /** Jobs for which there was no process. */
@@ -41,6 +43,11 @@ const METRICS = {
     help: 'Transcoder processes that died or were killed for hanging',
     type: 'counter',
   },
+  hung: {
+    name: 'millrace_transcoder_jobs_hung_total',
+    help: 'Jobs that hung in a process which went on with others and is ended after them',
+    type: 'counter',
+  },
   failures: { name: 'millrace_transcoder_encode_failures_total', help: 'Encodes that failed, each as often as it did', type: 'counter' },
   refused: { name: 'millrace_transcoder_jobs_refused_total', help: 'Streams that found no process free', type: 'counter' },
 } as const satisfies Record<string, MetricDefinition>;
@@ -57,6 +64,7 @@ export function transcoderMetrics(counts: TranscoderCounts, load: () => Transcod
       page.family(METRICS.received).add(counts.received);
       for (const [type, count] of Object.entries(counts.encoded)) page.family(METRICS.encoded).add(count, `type="${type}"`);
       page.family(METRICS.deaths).add(counts.deaths);
+      page.family(METRICS.hung).add(counts.hung);
       page.family(METRICS.failures).add(counts.failures);
       page.family(METRICS.refused).add(counts.refused);
     },

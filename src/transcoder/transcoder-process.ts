@@ -2,7 +2,6 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { getCompileCacheDir } from 'node:module';
 import { dirname } from 'node:path';
 import { type Duplex, PassThrough } from 'node:stream';
-import type { Clock } from '../util/clock.ts';
 import { messageOf } from '../util/message-of.ts';
 import { FrameWriter } from './frame-writer.ts';
 import type { HelloMessage } from './messages.ts';
@@ -26,7 +25,11 @@ const SVT_ERRORS_ONLY = '1';
 const HELLO_DEADLINE_MS = 30_000;
 /** A process reports every second; after this silence it counts as hung. */
 export const SILENCE_DEADLINE_MS = 15_000;
-const WATCH_INTERVAL_MS = 1000;
+/**
+ * Interval of the rounds in which the server watches processes and jobs. Their deadlines count rounds instead of time: while the server
+ * itself stands still, what they send waits in the sockets.
+ */
+export const WATCH_INTERVAL_MS = 1000;
 /** Limit of a process's kept output. */
 const MAX_LAST_WORDS = 2000;
 
@@ -34,7 +37,6 @@ const MAX_LAST_WORDS = 2000;
 export interface ProcessOptions {
   /** The program. */
   readonly entry: URL;
-  readonly clock: Clock;
   readonly silenceDeadlineMs: number;
   /** A descriptor for the standard input of the process; the caller keeps it. Absent: none. */
   readonly input?: number;
@@ -56,21 +58,19 @@ export class TranscoderProcess {
   readonly #child: ChildProcess;
   readonly #socket: Duplex;
   readonly #writer: FrameWriter;
-  readonly #clock: Clock;
   readonly #owner: ProcessOwner;
   readonly #watch: NodeJS.Timeout;
   readonly #silenceDeadlineMs: number;
-  #heardAt: number;
+  /** Rounds of the watch since the process was heard. */
+  #silentRounds = 0;
   #greeted = false;
   #reason = '';
   #lastWords = '';
   #exited = false;
 
-  constructor({ entry, clock, silenceDeadlineMs, input, memory }: ProcessOptions, owner: ProcessOwner) {
+  constructor({ entry, silenceDeadlineMs, input, memory }: ProcessOptions, owner: ProcessOwner) {
     this.#silenceDeadlineMs = silenceDeadlineMs;
-    this.#clock = clock;
     this.#owner = owner;
-    this.#heardAt = clock.monotonic();
     const compiled = getCompileCacheDir() ?? null;
     const { file, args } = sandboxed(entry, compiled, memory ?? null);
     this.#child = spawn(file, args, {
@@ -107,6 +107,11 @@ export class TranscoderProcess {
     return this.#greeted;
   }
 
+  /** Rounds of the watch since it was heard. */
+  get silentRounds(): number {
+    return this.#silentRounds;
+  }
+
   get writer(): FrameWriter {
     return this.#writer;
   }
@@ -120,7 +125,7 @@ export class TranscoderProcess {
 
   #receive(reader: FrameReader, chunk: Buffer): void {
     if (this.#exited) return;
-    this.#heardAt = this.#clock.monotonic();
+    this.#silentRounds = 0;
     try {
       reader.push(chunk);
     } catch (error) {
@@ -138,9 +143,9 @@ export class TranscoderProcess {
   }
 
   #look(): void {
-    const silent = this.#clock.monotonic() - this.#heardAt;
-    if (silent > (this.#greeted ? this.#silenceDeadlineMs : HELLO_DEADLINE_MS))
-      this.kill(`it was silent for ${Math.round(silent / 1000)} s`);
+    this.#silentRounds += 1;
+    const silent = this.#silentRounds * WATCH_INTERVAL_MS;
+    if (silent > (this.#greeted ? this.#silenceDeadlineMs : HELLO_DEADLINE_MS)) this.kill(`it was silent for ${silent / 1000} s`);
   }
 
   #onExit(how: string): void {
