@@ -26,12 +26,15 @@ const TRANSACTION = Buffer.alloc(12, 5);
 let now = 0;
 let sent: Buffer[] = [];
 let received: { peer: TurnAddress; bytes: string }[] = [];
+/** Of the allocation, as the owner was told. */
+let ends: number[] = [];
 let turn: TurnConnection;
 
 beforeEach(() => {
   now = 1000;
   sent = [];
   received = [];
+  ends = [];
   turn = open();
 });
 
@@ -39,6 +42,7 @@ function open(): TurnConnection {
   const owner = {
     send: (bytes: Buffer): void => void sent.push(bytes),
     datagram: (peer: TurnAddress, bytes: Buffer): void => void received.push({ peer, bytes: bytes.toString() }),
+    allocatedUntil: (end: number): void => void ends.push(end),
     now: () => now,
   };
   return new TurnConnection(owner, ACCOUNT, CLIENT, { ipv4: RELAYED, ipv6: { ...RELAYED, host: '1:0:0:0:0:0:0:1' } });
@@ -213,6 +217,7 @@ test('an allocation ends with its lifetime unless it is refreshed', () => {
       ?.readUInt32BE(),
   ).toBe(0);
   expect(turn.isAllocated).toBe(false);
+  expect(ends).toEqual([3_601_000, 4_300_000, 7_901_000, 4_301_000]);
 });
 
 test('a binding request is answered with the address of the client', () => {

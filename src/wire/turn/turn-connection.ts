@@ -58,6 +58,8 @@ export interface TurnOwner {
   send(bytes: Buffer): void;
   /** A datagram that the client sent to `peer`; valid during the call. */
   datagram(peer: TurnAddress, bytes: Buffer): void;
+  /** The allocation was made, refreshed or deleted: it lasts until `end`, in the time of `now`. */
+  allocatedUntil(end: number): void;
   /** Monotonic time, ms. */
   now(): number;
 }
@@ -161,7 +163,7 @@ export class TurnConnection {
       this.#refuse(message, 437, 'Allocation Mismatch');
     } else if (message.type === StunType.REFRESH_REQUEST) {
       const lifetime = lifetimeOf(message);
-      this.#expiresAt = this.#owner.now() + lifetime * 1000;
+      this.#lasts(lifetime);
       this.#grant(message, [lifetimeAttribute(lifetime)]);
     } else if (message.type === StunType.CREATE_PERMISSION_REQUEST) {
       this.#createPermissions(message);
@@ -195,13 +197,18 @@ export class TurnConnection {
     }
     this.#relayed = family === IPV6 ? this.#addresses.ipv6 : this.#addresses.ipv4;
     const lifetime = lifetimeOf(message) || MIN_LIFETIME_S;
-    this.#expiresAt = this.#owner.now() + lifetime * 1000;
+    this.#lasts(lifetime);
     const { host, port } = this.#relayed;
     this.#grant(message, [
       [StunAttribute.XOR_RELAYED_ADDRESS, xorMappedAddress(host, port, message.transaction)],
       lifetimeAttribute(lifetime),
       this.#mappedAddress(message),
     ]);
+  }
+
+  #lasts(seconds: number): void {
+    this.#expiresAt = this.#owner.now() + seconds * 1000;
+    this.#owner.allocatedUntil(this.#expiresAt);
   }
 
   /** RFC 8656 section 12.2: one channel for one peer, for good. */

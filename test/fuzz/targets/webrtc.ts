@@ -70,6 +70,7 @@ function turnClient(): TurnClient {
         datagram: () => {
           client.datagrams += 1;
         },
+        allocatedUntil: () => undefined,
         now: () => 1000,
       },
       ACCOUNT,

@@ -127,19 +127,20 @@ test('connections that are reset or do not speak TURN leave other allocations co
   expect(other.closed).toBe(false);
 });
 
-test('a connection without an allocation is closed after a while, a connection with one is kept', async () => {
-  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
-  const [idle, busy] = [new Client(), new Client()];
-  await busy.allocate();
+test('a connection without an allocation is closed after a while, also if it was deleted; a connection with one is kept', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  const [idle, busy, done] = [new Client(), new Client(), new Client()];
+  for (const client of [busy, done]) await client.allocate();
+  await done.ask(StunType.REFRESH_REQUEST, () => [[StunAttribute.LIFETIME, Buffer.alloc(4)]]);
   await idle.ask(StunType.BINDING_REQUEST, () => []);
   vi.advanceTimersByTime(10_000);
   vi.useRealTimers();
-  await until('the idle one is closed', () => idle.closed, WAIT);
+  await until('the idle ones are closed', () => idle.closed && done.closed, WAIT);
   expect((await busy.bind('198.51.100.1')).type).toBe(0x0109);
 });
 
 test('an allocation without a session is closed later, one with a session is kept', async () => {
-  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   const listener = { connected: () => undefined, rtcp: () => undefined, closed: () => undefined };
   const session = transport.openSession(listener, { use: 'play', client: '127.0.0.1', timeout: 0 });
   const [unused, used] = [new Client(), new Client()];
@@ -163,6 +164,8 @@ test('an allocation without a session is closed later, one with a session is kep
   await until('it is closed', () => unused.closed, WAIT);
   expect((await used.bind('198.51.100.1')).type).toBe(0x0109);
   expect(transport.guests.size).toBe(0);
+  session.close();
+  await until('it is closed with its session', () => used.closed, WAIT);
 });
 
 test('an occupied port is named', async () => {

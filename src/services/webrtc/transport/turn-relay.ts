@@ -17,10 +17,10 @@ export const RELAY_ACCOUNT: TurnAccount = { realm: 'airensoft', username: 'ome',
 /** Told as the address of every allocation, as the reference server does: datagrams never leave the process, so there is no real one. */
 const RELAYED: RelayedAddresses = { ipv4: { host: '1.1.1.1', port: 14_090 }, ipv6: { host: '1::1', port: 14_090 } };
 const MAX_CONNECTIONS = 5000;
-/** A connection without an allocation, or whose allocation has expired, is closed after this, ms. */
+/** A connection without an allocation is closed after this, ms. */
 const IDLE_TIMEOUT_MS = 10_000;
-/** A relay client without a session for this many timeouts is closed, because its account is public. */
-const UNUSED_TIMES = 6;
+/** A connection that leads to no session is closed after this, ms: the account is public. A session that ends closes its connection. */
+const UNUSED_TIMEOUT_MS = 60_000;
 /** Limit of our addresses that one client may use at a time. */
 const MAX_PIPES = 64;
 
@@ -89,6 +89,9 @@ export class TurnRelay {
     const { transport, clock, logger, timeoutScale = 1 } = this.#options;
     const client = admitStream(stream, transport.guests);
     if (client === null) return;
+    const close = (): void => void stream.destroy();
+    const unused = setTimeout(close, UNUSED_TIMEOUT_MS * timeoutScale);
+    let idle = setTimeout(close, IDLE_TIMEOUT_MS * timeoutScale);
     const pipes = new Map<string, { readonly pipe: RelayedPipe; session: PeerSession | null }>();
     const turn: TurnConnection = new TurnConnection(
       {
@@ -102,7 +105,13 @@ export class TurnRelay {
             pipes.set(key, way);
           }
           way.session = transport.arrived(way.pipe, turn.relayed, bytes, way.session);
-          if (way.session !== null) transport.guests.leave(stream);
+          if (way.session === null) return;
+          clearTimeout(unused);
+          transport.guests.leave(stream);
+        },
+        allocatedUntil: (end) => {
+          clearTimeout(idle);
+          idle = setTimeout(close, Math.max(end - clock.monotonic(), IDLE_TIMEOUT_MS * timeoutScale));
         },
         now: () => clock.monotonic(),
       },
@@ -110,12 +119,6 @@ export class TurnRelay {
       client,
       RELAYED,
     );
-    let unused = 0;
-    const watch = setInterval(() => {
-      const isUsed = [...pipes.values()].some(({ session }) => session !== null && !session.closed);
-      unused = isUsed ? 0 : unused + 1;
-      if (!turn.isAllocated || unused >= UNUSED_TIMES) stream.destroy();
-    }, IDLE_TIMEOUT_MS * timeoutScale);
     this.#streams.add(stream);
     stream.on('data', (chunk: Buffer) => {
       try {
@@ -129,7 +132,8 @@ export class TurnRelay {
     });
     stream.on('error', () => undefined);
     stream.on('close', () => {
-      clearInterval(watch);
+      clearTimeout(unused);
+      clearTimeout(idle);
       this.#streams.delete(stream);
       const failed = (_way: unknown, error: unknown): void =>
         logger.error({ err: error, peer: client.host }, 'a relayed session could not be ended');
