@@ -2,17 +2,8 @@
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import type { Readable } from 'node:stream';
 import type { ConnectionGate } from '../../transport/proxy/connection-gate.ts';
-import { HttpFault } from '../../wire/http/http-fault.ts';
-import {
-  type AbortListener,
-  type AnswerSink,
-  bodyLength,
-  type HttpCounters,
-  type IncomingRequest,
-  type RequestHandler,
-  type SentListener,
-  type TakenConnection,
-} from './answer-sink.ts';
+import { bodyLength, type HttpCounters, type RequestHandler } from './answer-sink.ts';
+import { SecureSink } from './secure-sink.ts';
 
 /** Dependencies shared by all requests of a listener. */
 export interface NodeSinkContext {
@@ -24,31 +15,22 @@ export interface NodeSinkContext {
   readonly open: Set<NodeSink>;
 }
 
-/** One request and its answer. Ends with either: there is nothing to close. */
-export class NodeSink implements AnswerSink, IncomingRequest {
-  readonly secure = true;
-  readonly takesImages = false;
-  readonly heldFor = 0;
-  readonly remoteAddress: string;
-  readonly remotePort: number;
-  readonly localPort: number;
-  readonly method: string;
-  readonly target: string;
+/** A request of Node's own servers and its answer. */
+export class NodeSink extends SecureSink {
+  override readonly remoteAddress: string;
+  override readonly remotePort: number;
+  override readonly localPort: number;
+  override readonly method: string;
+  override readonly target: string;
   readonly #request: Http2ServerRequest;
   readonly #response: Http2ServerResponse;
-  readonly #counters: HttpCounters;
   readonly #context: NodeSinkContext;
-  #waiting: AbortListener | null = null;
-  #sent: SentListener | null = null;
-  #answered = false;
-  #answeredAt = 0;
-  #closed = false;
 
   constructor(request: Http2ServerRequest, response: Http2ServerResponse, context: NodeSinkContext) {
+    super(context.commonHeaders);
     this.#request = request;
     this.#response = response;
     this.#context = context;
-    this.#counters = context.counters;
     this.method = request.method;
     this.target = request.url;
     ({ address: this.remoteAddress, port: this.remotePort } = context.gate.clientOf(request.socket));
@@ -59,7 +41,7 @@ export class NodeSink implements AnswerSink, IncomingRequest {
         this.#onClose();
       } catch {
         // The request has ended; its owner reports the fault.
-        this.#counters.faults += 1;
+        this.countFault();
       }
     });
     response.on('error', () => {});
@@ -69,103 +51,65 @@ export class NodeSink implements AnswerSink, IncomingRequest {
   /** Passes the request to `handler`. */
   serve(handler: RequestHandler): void {
     try {
-      this.#checkBody();
+      this.check();
       handler.handle(this, this);
     } catch (error) {
       this.fail(error);
     }
   }
 
-  waitBriefly(listener: AbortListener): void {
-    this.wait(listener);
-  }
-
-  fail(error: unknown): void {
-    const fault = error instanceof HttpFault ? error : new HttpFault(500, 'HTTP_HANDLER', 'the server failed on this request');
-    this.#counters.faults += 1;
-    if (this.#answered) this.#response.destroy();
-    else this.answer(fault.status, `${this.#context.commonHeaders}Content-Type: text/plain\r\n`, `${fault.message}\n`, null);
-  }
-
-  get body(): Readable {
+  override get body(): Readable {
     return this.#request;
   }
 
-  header(name: string): string | undefined {
+  override header(name: string): string | undefined {
     if (name === 'host' && this.#request.httpVersionMajor === 2) return this.#request.authority;
     const value = this.#request.headers[name];
     return Array.isArray(value) ? value.join(', ') : value;
   }
 
-  answer(status: number, block: string, body: string | readonly Uint8Array[], listener: SentListener | null): void {
-    if (this.#answered) throw new TypeError('this request has been answered already');
-    this.#answered = true;
-    this.#answeredAt = performance.now();
-    this.#waiting = null;
-    if (this.#closed) {
-      listener?.sent(false);
-      return;
-    }
-    this.#sent = listener;
+  /** Drops the answer if the client needs more than `limit` ms for it. */
+  sweep(now: number, limit: number): void {
+    if (!this.isSlow(now, limit)) return;
+    this.#context.counters.timeouts += 1;
+    if (this.#request.httpVersionMajor === 2) this.#response.stream.destroy();
+    else this.#request.socket.destroy();
+  }
+
+  protected override send(status: number, block: string, chunks: readonly Uint8Array[]): void {
     const response = this.#response;
-    const chunks = typeof body === 'string' ? [Buffer.from(body, 'latin1')] : body;
+    const { counters } = this.#context;
     const length = bodyLength(chunks);
     for (const [name, value] of splitHeaderLines(block)) response.setHeader(name, value);
     response.setHeader('Content-Length', length);
     response.writeHead(status);
     const group = Math.floor(status / 100);
-    this.#counters.statuses[group] = (this.#counters.statuses[group] ?? 0) + 1;
+    counters.statuses[group] = (counters.statuses[group] ?? 0) + 1;
     if (this.method !== 'HEAD') {
-      this.#counters.bytesSent += length;
+      counters.bytesSent += length;
       for (const chunk of chunks) if (chunk.length > 0) response.write(chunk);
     }
     response.end();
   }
 
-  keep(): void {
-    // The handler answers everything.
+  protected override drop(): void {
+    this.#response.destroy();
   }
 
-  lead(): null {
-    return null;
+  protected override countFault(): void {
+    this.#context.counters.faults += 1;
   }
 
-  wait(listener: AbortListener): void {
-    if (!this.#answered) this.#waiting = listener;
-  }
-
-  /** Requests under TLS share their connection with others, so it is never given away. */
-  takeOver(): TakenConnection | null {
-    return null;
-  }
-
-  /** Drops the answer if the client needs more than `limit` ms for it. */
-  sweep(now: number, limit: number): void {
-    if (this.#answeredAt === 0 || now - this.#answeredAt <= limit) return;
-    this.#counters.timeouts += 1;
-    if (this.#request.httpVersionMajor === 2) this.#response.stream.destroy();
-    else this.#request.socket.destroy();
-  }
-
-  #checkBody(): void {
-    const { headers } = this.#request;
-    const length = headers['content-length'];
-    if ((this.method === 'GET' || this.method === 'HEAD') && length !== undefined && length !== '0') {
-      throw new HttpFault(400, 'HTTP_BODY', `a body is not allowed with ${this.method}`);
-    }
+  protected override now(): number {
+    return performance.now();
   }
 
   #onClose(): void {
-    if (this.#closed) return;
-    this.#closed = true;
+    if (this.ended) return;
     this.#context.open.delete(this);
-    const complete = this.#answered && this.#response.writableEnded && this.#response.finished;
-    if (!complete) this.#counters.aborts += 1;
-    const waiting = this.#waiting;
-    this.#waiting = null;
-    waiting?.aborted();
-    this.#sent?.sent(complete);
-    this.#sent = null;
+    const complete = this.answered && this.#response.writableEnded && this.#response.finished;
+    if (!complete) this.#context.counters.aborts += 1;
+    this.end(complete);
   }
 }
 

@@ -1,8 +1,6 @@
 /** One HTTP/2 request and its answer. */
 import { Readable } from 'node:stream';
-import { HttpFault } from '../../../wire/http/http-fault.ts';
-import type { AbortListener, AnswerSink, IncomingRequest, SentListener, TakenConnection } from '../answer-sink.ts';
-import type { Image } from '../direct-sender.ts';
+import { SecureSink } from '../secure-sink.ts';
 
 /** The part of a connection that its sinks use. */
 export interface Http2Exchange {
@@ -22,24 +20,17 @@ export interface Http2Exchange {
 }
 
 /** Ends with its stream: there is nothing to close. */
-export class Http2Sink implements AnswerSink, IncomingRequest {
-  readonly secure = true;
-  readonly takesImages = false;
-  readonly heldFor = 0;
-  readonly remoteAddress: string;
-  readonly remotePort: number;
-  readonly localPort: number;
-  readonly method: string;
-  readonly target: string;
+export class Http2Sink extends SecureSink {
+  override readonly remoteAddress: string;
+  override readonly remotePort: number;
+  override readonly localPort: number;
+  override readonly method: string;
+  override readonly target: string;
   readonly #stream: number;
   /** `\nname: value\n…\n`, Latin-1. */
   readonly #head: string;
   readonly #whole: boolean;
   readonly #exchange: Http2Exchange;
-  #waiting: AbortListener | null = null;
-  #sent: SentListener | null = null;
-  #answeredAt = 0;
-  #closed = false;
   #body: Readable | null = null;
   /** Received parts of the body before the first read; limited by the flow-control window. */
   #chunks: (Buffer | null)[] = [];
@@ -47,6 +38,7 @@ export class Http2Sink implements AnswerSink, IncomingRequest {
 
   /** `whole`: no body follows. */
   constructor(stream: number, head: string, whole: boolean, exchange: Http2Exchange) {
+    super(exchange.commonHeaders);
     this.#stream = stream;
     this.#head = head;
     this.#whole = whole;
@@ -58,12 +50,7 @@ export class Http2Sink implements AnswerSink, IncomingRequest {
     this.target = /[\x80-\xff]/.test(target) ? Buffer.from(target, 'latin1').toString('utf8') : target;
   }
 
-  /** Whether the answer was given. */
-  get answered(): boolean {
-    return this.#answeredAt !== 0;
-  }
-
-  get body(): Readable {
+  override get body(): Readable {
     if (this.#body === null) {
       const body = new Readable({ read: () => this.#grant() });
       body.on('error', () => {});
@@ -74,13 +61,7 @@ export class Http2Sink implements AnswerSink, IncomingRequest {
     return this.#body;
   }
 
-  /** Throws `HttpFault` if the request is invalid. */
-  check(): void {
-    if (this.method !== 'GET' && this.method !== 'HEAD') return;
-    if ((this.header('content-length') ?? '0') !== '0') throw new HttpFault(400, 'HTTP_BODY', `a body is not allowed with ${this.method}`);
-  }
-
-  header(name: string): string | undefined {
+  override header(name: string): string | undefined {
     const wanted = `\n${name === 'host' ? ':authority' : name}: `;
     let at = this.#head.indexOf(wanted);
     if (at < 0) return name === 'host' ? this.#lines('\nhost: ') : undefined;
@@ -90,52 +71,6 @@ export class Http2Sink implements AnswerSink, IncomingRequest {
     return at < 0 ? value : this.#lines(wanted);
   }
 
-  answer(status: number, block: string, body: string | readonly Uint8Array[], listener: SentListener | null, _image?: Image | null): void {
-    if (this.answered) throw new TypeError('this request has been answered already');
-    this.#answeredAt = this.#exchange.now();
-    this.#waiting = null;
-    if (this.#closed) {
-      listener?.sent(false);
-      return;
-    }
-    this.#sent = listener;
-    const chunks = typeof body === 'string' ? [Buffer.from(body, 'latin1')] : body;
-    if (!this.#exchange.answer(this.#stream, status, block, chunks, this.method === 'HEAD')) this.closed(false);
-  }
-
-  keep(): void {
-    // The handler answers everything.
-  }
-
-  lead(): null {
-    return null;
-  }
-
-  wait(listener: AbortListener): void {
-    if (!this.answered) this.#waiting = listener;
-  }
-
-  waitBriefly(listener: AbortListener): void {
-    this.wait(listener);
-  }
-
-  fail(error: unknown): void {
-    const fault = error instanceof HttpFault ? error : new HttpFault(500, 'HTTP_HANDLER', 'the server failed on this request');
-    this.#exchange.fault();
-    if (this.answered) this.#exchange.drop(this.#stream);
-    else this.answer(fault.status, `${this.#exchange.commonHeaders}Content-Type: text/plain\r\n`, `${fault.message}\n`, null);
-  }
-
-  /** HTTP/2 requests share their connection with others, so it is never given away. */
-  takeOver(): TakenConnection | null {
-    return null;
-  }
-
-  /** The client has not received the answer within `limit` ms. */
-  isSlow(now: number, limit: number): boolean {
-    return this.answered && now - this.#answeredAt > limit;
-  }
-
   /** Bytes of the body, or null at its end. */
   bodyCame(chunk: Buffer | null): void {
     if (chunk !== null) this.#unread += chunk.length;
@@ -143,23 +78,33 @@ export class Http2Sink implements AnswerSink, IncomingRequest {
     else this.#body.push(chunk);
   }
 
-  /** The stream has ended; `complete`: the answer has been sent completely. Calls the listener that waits. Idempotent. */
-  closed(complete: boolean): boolean {
-    if (this.#closed) return true;
-    this.#closed = true;
-    const waiting = this.#waiting;
-    this.#waiting = null;
+  /** The stream has ended; `complete`: the answer has been sent completely. Idempotent. */
+  closed(complete: boolean): void {
+    if (this.ended) return;
     this.#body?.destroy();
-    waiting?.aborted();
-    this.#sent?.sent(complete);
-    this.#sent = null;
-    return complete;
+    this.end(complete);
+  }
+
+  protected override send(status: number, block: string, chunks: readonly Uint8Array[]): void {
+    if (!this.#exchange.answer(this.#stream, status, block, chunks, this.method === 'HEAD')) this.closed(false);
+  }
+
+  protected override drop(): void {
+    this.#exchange.drop(this.#stream);
+  }
+
+  protected override countFault(): void {
+    this.#exchange.fault();
+  }
+
+  protected override now(): number {
+    return this.#exchange.now();
   }
 
   #grant(): void {
     const bytes = this.#unread;
     this.#unread = 0;
-    if (bytes > 0 && !this.#closed) this.#exchange.consumed(this.#stream, bytes);
+    if (bytes > 0 && !this.ended) this.#exchange.consumed(this.#stream, bytes);
   }
 
   /** All values of a header. */
