@@ -14,7 +14,7 @@ import { MediaRouter } from './media-router.ts';
 import type { OutboundStream } from './outbound-stream.ts';
 import type { Playlist } from './playlist.ts';
 import { type Session, SessionRegistry } from './session-registry.ts';
-import { SourceWatch } from './source-watch.ts';
+import { SourceVerdict } from './source-verdict.ts';
 import { type CoveredStream, StandInController } from './stand-in-controller.ts';
 import { endFacts } from './stream-end.ts';
 import type { LeftOutProfile, Outputs } from './stream-outputs.ts';
@@ -54,10 +54,7 @@ export class InboundStream implements IngestStream, CoveredStream {
   #playlists: readonly Playlist[] = [];
   #shown = false;
   #started = false;
-  readonly #watch = new SourceWatch();
-  /** Why packets of the source are no longer accepted; null while they are. */
-  #unusable: CloseReason | null = null;
-  #malformedSeen = 0;
+  readonly #verdict: SourceVerdict;
   readonly #trackLines: TrackLines;
   /** The router or an output has failed: waiting packets are not processed. */
   #broken = false;
@@ -95,6 +92,10 @@ export class InboundStream implements IngestStream, CoveredStream {
       onFault: (error) => this.fail(error),
       source: () => (this.source.present ? this.source.request : {}),
     });
+    this.#verdict = new SourceVerdict({
+      ...{ clock, logger, closed: () => this.#closed, standsIn: () => this.#standInController?.onAir === true },
+      onUnusable: (reason, ofStandIn) => this.#sendAway(reason, ofStandIn),
+    });
     this.#router = new MediaRouter(
       { onTracks: (tracks) => this.#onTracks(tracks), onPacket: (packet) => this.#onPacket(packet) },
       { keepSourceTime: options.keepSourceTime, steadyTime: request.steadyTime ?? false, subtitles: options.subtitles ?? [] },
@@ -111,7 +112,7 @@ export class InboundStream implements IngestStream, CoveredStream {
     this.subtitles = new SubtitleInjector({
       clock: options.clock,
       router: this.#router,
-      isOpen: () => !this.#closed && this.#unusable === null,
+      isOpen: () => !this.#closed && !this.#verdict.isUnusable,
       onPacket: (packet) => this.#onEvent(packet, false),
       onSent: () => this.#outputs.drain(),
     });
@@ -241,8 +242,7 @@ export class InboundStream implements IngestStream, CoveredStream {
   changeSource({ keepsTime = true }: { readonly keepsTime?: boolean } = {}): void {
     this.source.changes += 1;
     this.#queue.work();
-    this.#unusable = null;
-    this.#watch.restart();
+    this.#verdict.restart();
     this.events.forget();
     this.#router.changeSource({ keepsTime });
   }
@@ -270,14 +270,14 @@ export class InboundStream implements IngestStream, CoveredStream {
   }
 
   setTracks(tracks: readonly SourceTrack[], playlists: readonly Playlist[] = []): void {
-    if (this.#closed || this.#unusable !== null) return;
+    if (this.#closed || this.#verdict.isUnusable) return;
     this.source.silenceWatch.setTracks(tracks);
     this.takeTracks(tracks, playlists);
   }
 
   /** As `setTracks`, for tracks that are not the source's. */
   takeTracks(tracks: readonly SourceTrack[], playlists: readonly Playlist[] = []): void {
-    if (this.#closed || this.#unusable !== null) return;
+    if (this.#closed || this.#verdict.isUnusable) return;
     this.#queue.work();
     const renewed = this.#started && !isDeepStrictEqual(this.#playlists, playlists);
     const before = { started: this.#started, playlists: this.#playlists };
@@ -288,21 +288,21 @@ export class InboundStream implements IngestStream, CoveredStream {
     } catch (error) {
       this.#started = before.started;
       this.#playlists = before.playlists;
-      this.judge(this.#watch.change(this.tracks, this.#clock.monotonic()));
+      this.#verdict.change(this.tracks, this.#clock.monotonic());
       throw error;
     }
     if (renewed) this.#outputs.renewPlaylists();
   }
 
   push(packet: SourcePacket): void {
-    if (this.#closed || this.#unusable !== null) return;
+    if (this.#closed || this.#verdict.isUnusable) return;
     this.take(packet);
     this.source.silenceWatch.heard(packet.trackId, this.#lastPacketAt);
   }
 
   /** As `push`, for packets that do not come from the source. */
   take(packet: SourcePacket): void {
-    if (this.#closed || this.#unusable !== null) return;
+    if (this.#closed || this.#verdict.isUnusable) return;
     this.packetsIn += 1;
     this.#lastPacketAt = this.#clock.monotonic();
     this.#queue.push(packet, this.#lastPacketAt);
@@ -319,7 +319,7 @@ export class InboundStream implements IngestStream, CoveredStream {
   /** Disconnects a source whose packets are all discarded. */
   dismiss(detail: string): void {
     const { request } = this.source;
-    this.#soon(() => {
+    this.#verdict.soon(() => {
       if (this.source.request === request) this.#endSource({ code: 'peer-error', detail });
     });
   }
@@ -330,7 +330,7 @@ export class InboundStream implements IngestStream, CoveredStream {
 
   /** Puts an event onto the data track; an urgent one goes before everything that waits. See `IngestStream.pushEvent`. */
   inject(event: SourceEvent, urgent: boolean): boolean {
-    if (this.#closed || this.#unusable !== null || !this.events.admits(event)) return false;
+    if (this.#closed || this.#verdict.isUnusable || !this.events.admits(event)) return false;
     if (urgent) {
       this.events.carry(event, true);
       this.#outputs.drain();
@@ -422,24 +422,17 @@ export class InboundStream implements IngestStream, CoveredStream {
     this.source.tellClosed(reason);
   }
 
-  /** Stops accepting packets from a source that the watch has found faulty. */
-  judge(what: string | null, code: CloseReason['code'] = 'peer-error'): void {
-    if (what === null || this.#unusable !== null || this.#closed) return;
-    const reason: CloseReason = { code, detail: what };
-    this.#unusable = reason;
-    const ofStandIn = this.#standInController?.onAir === true && isRecoverable(code);
-    this.#soon(() => {
-      if (this.#unusable !== reason) return;
-      if (ofStandIn) this.#standInController?.fail(what);
-      else if (!this.source.present && this.#standInController?.onAir === true) this.close(reason);
-      else if (!this.source.present || this.source.request.onUnusable === undefined) this.#endSource(reason);
-      else this.source.request.onUnusable(reason);
-    });
+  /** Stops accepting packets from a source that is refused or faulty. */
+  judge(what: string, code: CloseReason['code']): void {
+    this.#verdict.judge(what, code);
   }
 
-  /** Runs `action` after the present call of the provider has returned. */
-  #soon(action: () => void): void {
-    setImmediate(guarded(this.#logger, 'the end of an unusable source', () => (this.#closed ? undefined : action())));
+  /** Sends an unusable source away, or its stand-in. */
+  #sendAway(reason: CloseReason, ofStandIn: boolean): void {
+    if (ofStandIn) this.#standInController?.fail(reason.detail);
+    else if (!this.source.present && this.#standInController?.onAir === true) this.close(reason);
+    else if (!this.source.present || this.source.request.onUnusable === undefined) this.#endSource(reason);
+    else this.source.request.onUnusable(reason);
   }
 
   /** An internal error while handling this stream: it ends this stream and no other. */
@@ -461,22 +454,19 @@ export class InboundStream implements IngestStream, CoveredStream {
   }
 
   #route(item: SourceItem): void {
-    if (this.#unusable !== null) return;
+    if (this.#verdict.isUnusable) return;
     if (!('trackId' in item)) {
       this.events.carry(item, false);
       return;
     }
     this.#router.push(item);
     const { malformed, firstFault } = this.#router.counters;
-    if (malformed === this.#malformedSeen) return;
-    this.#malformedSeen = malformed;
-    this.judge(this.#watch.fault(firstFault ?? 'unknown', this.#clock.monotonic()));
+    this.#verdict.malformed(malformed, firstFault);
   }
 
   #onTracks(tracks: readonly Track[]): void {
     const now = this.#clock.monotonic();
-    this.judge(this.#watch.change(tracks, now));
-    if (this.#unusable !== null) return;
+    if (!this.#verdict.change(tracks, now)) return;
     this.#options.notices.listed(this);
     this.#outputs.setTracks(tracks, this.#router.complete);
     this.#taps.setTracks(tracks);
@@ -485,8 +475,7 @@ export class InboundStream implements IngestStream, CoveredStream {
   }
 
   #onPacket(packet: Packet): void {
-    this.judge(this.#watch.packet(packet, this.#lastPacketAt));
-    if (this.#unusable !== null) return;
+    if (!this.#verdict.packet(packet, this.#lastPacketAt)) return;
     this.#standInController?.flows();
     this.figures(packet.track.id).count(packet);
     this.#outputs.push(packet);
