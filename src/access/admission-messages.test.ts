@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { controlSignature } from '../util/control-server-client.ts';
+import { controlSignature } from '../../test/support/control-signature.ts';
 import type { AccessProtocol, AccessRequest } from './access-check.ts';
 import { closingMessage, openingMessage, readAdmissionAnswer } from './admission-messages.ts';
 
@@ -56,7 +56,7 @@ describe('requests recorded from the reference server', () => {
     const now = Date.parse(request.time);
     const made = request.status === 'opening' ? openingMessage(asked, now) : closingMessage(asked, request.new_url ?? '', now);
     expect(JSON.stringify(made)).toBe(body);
-    expect(controlSignature('admsecret')(JSON.stringify(made))).toBe(signature);
+    expect(controlSignature('admsecret', JSON.stringify(made))).toBe(signature);
   });
 });
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { ManualClock } from '../../test/fakes/manual-clock.ts';
-import { QueueRegistry, queueKind } from './queue-registry.ts';
+import { QueueRegistry } from './queue-registry.ts';
 
 test.each([
   ['mngq:v=default#app:s=/live:p=imr:r=indicator', 'inbound'],
@@ -10,7 +10,9 @@ test.each([
   // A stream name must not select a kind.
   ['mngq:v=default#app:s=/_[made-up]_:p=imr:r=indicator', 'inbound'],
 ])('%s is of the kind %s', (urn, kind) => {
-  expect(queueKind(urn)).toBe(kind);
+  const queues = new QueueRegistry(new ManualClock());
+  queues.create({ urn, type: 'Packet', threshold: 1 });
+  expect([...queues.totals.keys()]).toEqual([kind]);
 });
 
 test('counters include the drops of removed queues and of ended processes', () => {

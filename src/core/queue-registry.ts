@@ -57,7 +57,7 @@ export class QueueRegistry {
 }
 
 /** The queue's owner, from its name: `inbound`, `decoder`, `encoder`, `push`, `file`, `egress` and the like. */
-export function queueKind(urn: string): string {
+function queueKind(urn: string): string {
   // Stream names have no colon, so the text after the first `:` is ours.
   const [, named, role = 'other'] = /:r=(?:[a-z]+_\[(\w+)\]|([a-z]+))/.exec(urn) ?? [];
   const kind = named ?? role;

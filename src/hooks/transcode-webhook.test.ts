@@ -7,9 +7,9 @@ import { afterEach, expect, test } from 'vitest';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
 import { fakeStream } from '../../test/fakes/stream-figures.ts';
 import { audioTrack, dataTrack, videoTrack } from '../../test/fakes/synthetic-media.ts';
+import { controlSignature } from '../../test/support/control-signature.ts';
 import { readApplication, type TranscodeWebhookConfig } from '../config/index.ts';
 import type { AdvisedStream } from '../core/profile-advice.ts';
-import { controlSignature } from '../util/control-server-client.ts';
 import { TranscodeWebhook } from './transcode-webhook.ts';
 
 const PROFILE = { name: 'small', outputStreamName: '${OriginStreamName}_small', encodes: { videos: [{ bypass: 'true' }] } };
@@ -69,7 +69,7 @@ test("the request has the members of OvenMediaEngine's, and a signature", async 
   });
   await advise();
   const [{ body, signature }] = seen as [(typeof seen)[number]];
-  expect(signature).toBe(controlSignature('twsecret')(body));
+  expect(signature).toBe(controlSignature('twsecret', body));
   const recorded = JSON.parse(readFileSync(new URL('../../test/fixtures/hooks/transcode.json', import.meta.url), 'utf8')) as object;
   expect([...new Set(shapeOf(JSON.parse(body)))].sort()).toEqual([...new Set(shapeOf(recorded))].sort());
   expect(JSON.parse(body)).toMatchObject({

@@ -38,10 +38,8 @@ export function serializePart(part: PartTag): string {
   return `#EXT-X-PART:DURATION=${seconds(part.duration)},URI=${quoted(part.uri)}${part.independent ? ',INDEPENDENT=YES' : ''}\n`;
 }
 
-/** EXT-X-GAP (§4.4.4.7) as readers find it: the segment behind it is not there, and players should not ask for it. */
-export const GAP_TAG = '#EXT-X-GAP';
-/** The same as writers put it before the URI of the segment. */
-export const GAP = `${GAP_TAG}\n`;
+/** EXT-X-GAP (§4.4.4.7), before the URI of a segment that is not there: players should not ask for it. */
+export const GAP = '#EXT-X-GAP\n';
 
 /** EXT-X-PROGRAM-DATE-TIME (§4.4.4.6). `time` in ms since the epoch; printed in local time with its offset, as the reference does. */
 export function serializeProgramDateTime(time: number): string {
@@ -49,7 +47,7 @@ export function serializeProgramDateTime(time: number): string {
 }
 
 /** ISO 8601 in local time with milliseconds and `±hh:mm`. */
-export function formatLocalTime(time: number): string {
+function formatLocalTime(time: number): string {
   const rounded = Math.round(time);
   const offset = -new Date(rounded).getTimezoneOffset();
   const local = new Date(rounded + offset * 60_000).toISOString().slice(0, -1);

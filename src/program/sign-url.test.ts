@@ -4,11 +4,11 @@ import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { isGenuine, queryParameter, readPolicy, readSignedUrl, urlSignature } from '../access/signed-url.ts';
 import { defaultServerXml } from '../config/index.ts';
-import { SECRET_VARIABLE, signedBy } from './sign-url.ts';
+import { signedBy } from './sign-url.ts';
 
 const NOW = Date.UTC(2026, 0, 1);
 const URL_ = 'ws://media.example:3333/app/stream?transport=tcp';
-const ENV = { [SECRET_VARIABLE]: 'k' };
+const ENV = { MILLRACE_SECRET_KEY: 'k' };
 let folder = '';
 
 beforeAll(() => {
@@ -79,7 +79,7 @@ const MISTAKES: readonly (readonly [message: string, args: readonly string[], en
   ["--allow-ip is an address or a network such as 192.0.2.0/24, not '192.0.2.0/40'", ['--allow-ip', '192.0.2.0/40'], ENV],
   ["--for is publish or play, not 'both'", ['--for', 'both'], ENV],
   ["the URL has 'transport' already", ['--policy-key', 'transport'], ENV],
-  ['the secret key is empty', [], { [SECRET_VARIABLE]: '' }],
+  ['the secret key is empty', [], { MILLRACE_SECRET_KEY: '' }],
   ["has no virtual host 'none'", ['--vhost', 'none'], {}],
   ["virtual host 'default' of", ['--vhost', 'default'], {}],
 ];

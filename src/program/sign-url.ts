@@ -10,7 +10,7 @@ import { parseArguments } from '../util/parse-arguments.js';
 import { ExitCode } from './command-line.js';
 
 /** The variable for the key, instead of a configuration: every user of the machine can read arguments. */
-export const SECRET_VARIABLE = 'MILLRACE_SECRET_KEY';
+const SECRET_VARIABLE = 'MILLRACE_SECRET_KEY';
 const DEFAULT_KEYS = { policy: 'policy', signature: 'signature' };
 const OPTIONS = {
   config: { type: 'string' },

@@ -1,4 +1,3 @@
-import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type RequestListener, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
@@ -6,7 +5,8 @@ import net from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterEach, describe, expect, test } from 'vitest';
 import { selfSigned } from '../../test/fakes/self-signed.ts';
-import { ControlServerClient, type ControlServerClientOptions, ControlServerFault, controlSignature } from './control-server-client.ts';
+import { controlSignature } from '../../test/support/control-signature.ts';
+import { ControlServerClient, type ControlServerClientOptions, ControlServerFault } from './control-server-client.ts';
 
 const SECRET = 'twsecret';
 /** Longer than any request takes here, however busy the machine is. */
@@ -84,14 +84,19 @@ describe('a question', () => {
     const [{ method, url: path, headers, body }] = seen as [(typeof seen)[number]];
     expect([method, path, JSON.parse(body)]).toEqual(['POST', '/control?a=b', { name: 'ä' }]);
     expect(headers).toMatchObject({ 'content-type': 'application/json', accept: 'application/json' });
-    const expected = createHmac('sha1', SECRET).update(Buffer.from(body)).digest('base64').replaceAll('+', '-').replaceAll('/', '_');
-    expect(`${headers['x-ome-signature']}=`).toBe(expected);
+    expect(headers['x-ome-signature']).toBe(controlSignature(SECRET, body));
   });
 
-  test('is signed as the reference server signs', () => {
+  test('is signed as the reference server signs', async () => {
     const body =
       '{"client":{"address":"127.0.0.1","port":58890,"real_ip":"127.0.0.1","user_agent":"me/1"},"request":{"direction":"outgoing","protocol":"LLHLS","status":"opening","time":"2026-11-21T09:52:58.509+00:00","url":"http://127.0.0.1:3333/app/stream/llhls.m3u8?token=abc"}}';
-    expect(controlSignature('admsecret')(body)).toBe('HSo3e8nQOhvbaH-FY_V8THq1I04');
+    const seen: { signature: unknown; body: string }[] = [];
+    const url = await serve(async (request, response) => {
+      seen.push({ signature: request.headers['x-ome-signature'], body: await text(request) });
+      response.end('{}');
+    });
+    await clientOf(url, { secretKey: 'admsecret' }).ask(JSON.parse(body), LONG);
+    expect(seen).toEqual([{ signature: 'HSo3e8nQOhvbaH-FY_V8THq1I04', body }]);
   });
 
   test('reuses an open connection', async () => {

@@ -49,12 +49,6 @@ export interface AskOptions {
   readonly signal?: AbortSignal;
 }
 
-/** Makes the value of `X-OME-Signature` for a body: the base64url of its HMAC-SHA1, without padding. */
-export function controlSignature(secretKey: string): (body: string) => string {
-  const hash = new KeyedHash('sha1', secretKey);
-  return (body) => hash.sign(body);
-}
-
 /**
  * Sends requests to one control server, over kept connections. Redirects are not followed: the answer must come from the configured
  * address. The owner closes it.
@@ -62,7 +56,8 @@ export function controlSignature(secretKey: string): (body: string) => string {
 export class ControlServerClient {
   readonly #url: URL;
   readonly #place: string;
-  readonly #signatureOf: (body: string) => string;
+  /** Makes `X-OME-Signature` of a body: the base64url of its HMAC-SHA1, without padding. */
+  readonly #signer: KeyedHash;
   readonly #maxAnswerBytes: number;
   readonly #maxPending: number;
   readonly #http: { readonly request: typeof http.request; readonly agent: Agent };
@@ -76,7 +71,7 @@ export class ControlServerClient {
     if (protocol !== 'http:' && protocol !== 'https:')
       throw new TypeError(`a control server is asked by http or https, not by ${protocol}//`);
     this.#place = `${protocol}//${host}${pathname}`;
-    this.#signatureOf = controlSignature(secretKey);
+    this.#signer = new KeyedHash('sha1', secretKey);
     this.#maxAnswerBytes = maxAnswerBytes ?? DEFAULT_MAX_ANSWER_BYTES;
     this.#maxPending = maxPending ?? DEFAULT_MAX_PENDING;
     this.#http = clientOf(protocol, maxConnections ?? DEFAULT_MAX_CONNECTIONS);
@@ -134,7 +129,7 @@ export class ControlServerClient {
         'Content-Length': Buffer.byteLength(body),
         Accept: 'application/json',
         'User-Agent': 'Millrace',
-        'X-OME-Signature': this.#signatureOf(body),
+        'X-OME-Signature': this.#signer.sign(body),
       },
     };
     const request = this.#http.request(this.#url, options);

@@ -4,11 +4,11 @@ import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { controlSignature } from '../../src/util/control-server-client.ts';
 import { apiPath } from '../harness/api-client.ts';
 import { until } from '../harness/poll.ts';
 import { type FfmpegPublisher, publish } from '../harness/publisher.ts';
 import { startServer, type TestServer } from '../harness/server.ts';
+import { controlSignature } from '../support/control-signature.ts';
 
 const APP = apiPath.app('default', 'app');
 const THEIRS = {
@@ -28,7 +28,7 @@ beforeAll(async () => {
   control = createServer(async (request, response) => {
     const body = await text(request);
     const { stream } = JSON.parse(body) as { stream: { name: string } };
-    asked.push({ name: stream.name, signed: request.headers['x-ome-signature'] === controlSignature('key')(body) });
+    asked.push({ name: stream.name, signed: request.headers['x-ome-signature'] === controlSignature('key', body) });
     if (stream.name === 'late') {
       late = response;
       return;

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { controlSignature } from '../../src/util/control-server-client.ts';
+import { controlSignature } from '../support/control-signature.ts';
 
 export interface HeardAlert {
   readonly type: string;
@@ -26,7 +26,7 @@ export class AlertReceiver {
   private constructor() {
     this.#server = createServer(async (request, response) => {
       const body = await text(request);
-      if (request.headers['x-ome-signature'] !== controlSignature(this.secretKey)(body)) this.wrong += 1;
+      if (request.headers['x-ome-signature'] !== controlSignature(this.secretKey, body)) this.wrong += 1;
       this.headers.push(request.headers);
       this.heard.push(JSON.parse(body));
       this.answer(response, this.heard.length);

@@ -4,8 +4,8 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { createServer as createSecureServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { controlSignature } from '../../src/util/control-server-client.ts';
 import { until } from '../harness/poll.ts';
+import { controlSignature } from '../support/control-signature.ts';
 import type { Issued } from './self-signed.ts';
 
 /** A received request. */
@@ -83,7 +83,7 @@ export class ControlServer {
       this.open -= 1;
     });
     const body = await text(request);
-    if (request.headers['x-ome-signature'] !== controlSignature(this.secretKey)(body)) this.wrong += 1;
+    if (request.headers['x-ome-signature'] !== controlSignature(this.secretKey, body)) this.wrong += 1;
     const asked = JSON.parse(body) as ControlRequest;
     this.asked.push(asked);
     const said = await (asked.request.status === 'opening' ? this.answer(asked) : this.closing(asked));

@@ -20,7 +20,7 @@ export function areCueSettings(settings: string): boolean {
 }
 
 /** Text that ends nothing but itself: no blank line, no arrow, no character that starts something which is none. */
-export function cueText(text: string): string {
+function cueText(text: string): string {
   return text
     .replaceAll('\0', '\ufffd')
     .split(LINE_BREAK)

@@ -1,10 +1,16 @@
 import { describe, expect, it } from 'vitest';
 import { AmfObject } from '../../wire/rtmp/amf.ts';
-import { eventsOf, triggerValue } from './event-generator.ts';
+import { eventsOf } from './event-generator.ts';
 
 const CLICK = { name: 'onUserEvent', args: ['click', AmfObject.of({ button: 'ok', at: AmfObject.of({ x: 7 }), none: null })] };
 
 describe('triggers', () => {
+  const found = (trigger: string, message: typeof CLICK): string | null => {
+    const wanted = { eventType: 'video', frameType: 'PRIV', info: 'owner', data: '${TriggerValue}' } as const;
+    const [event] = eventsOf([{ trigger, hLSID3v2: wanted }], message, 0);
+    return event === undefined ? null : (Buffer.from(event.data).toString('latin1').split('owner\0')[1] ?? null);
+  };
+
   it.each([
     ['AMFDataMessage.onUserEvent.click.button', 'ok'],
     ['AMFDataMessage.onUserEvent.click.at.x', '7'],
@@ -16,12 +22,12 @@ describe('triggers', () => {
     ['AMFDataMessage', null],
     ['Else.onUserEvent.click.button', null],
   ])('%s finds %s', (trigger, value) => {
-    expect(triggerValue(trigger, CLICK)).toBe(value);
+    expect(found(trigger, CLICK)).toBe(value);
   });
 
   it('look inside @setDataFrame', () => {
     const message = { name: '@setDataFrame', args: ['onTextData', AmfObject.of({ text: 'hello' })] };
-    expect(triggerValue('AMFDataMessage.onTextData.text', message)).toBe('hello');
+    expect(found('AMFDataMessage.onTextData.text', message)).toBe('hello');
   });
 });
 

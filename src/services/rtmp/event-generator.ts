@@ -33,7 +33,7 @@ export function eventsOf(rules: readonly RuleConfig[], message: RtmpDataEvent, s
 }
 
 /** The message's value at the path `AMFDataMessage.<name>…<object member>`, as text; null if there is none. */
-export function triggerValue(trigger: string, { name, args }: RtmpDataEvent): string | null {
+function triggerValue(trigger: string, { name, args }: RtmpDataEvent): string | null {
   const [subject, ...path] = trigger.split('.');
   if (subject !== SUBJECT || path.length === 0) return null;
   const values = name === '@setDataFrame' ? args : [name, ...args];

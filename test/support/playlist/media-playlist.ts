@@ -1,7 +1,6 @@
 /** Reads media playlists (rfc8216bis §4.4.3–4.4.5), to judge what the server wrote. */
 
 import type { PartTag, PreloadHint, RenditionReport, ServerControl } from '../../../src/playlist/media-tags.ts';
-import { GAP_TAG } from '../../../src/playlist/media-tags.ts';
 import { ProtocolError } from '../../../src/util/protocol-error.ts';
 import {
   parseAttributeList,
@@ -92,7 +91,7 @@ const TAG_READERS: Readonly<Record<string, TagReader>> = {
   '#EXT-X-DISCONTINUITY': (reader) => {
     openSegment(reader).discontinuity = true;
   },
-  [GAP_TAG]: (reader) => {
+  '#EXT-X-GAP': (reader) => {
     openSegment(reader).gap = true;
   },
   '#EXT-X-PROGRAM-DATE-TIME': (reader, value) => {

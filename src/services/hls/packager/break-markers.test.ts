@@ -5,7 +5,7 @@ import { buildSpliceInsert, parseSplice } from '../../../containers/markers/spli
 import type { Packet } from '../../../media/packet.ts';
 import { MILLISECONDS } from '../../../media/timebase.ts';
 import type { EventFormat } from '../../../media/timed-event.ts';
-import { formatLocalTime } from '../../../playlist/media-tags.ts';
+import { serializeProgramDateTime } from '../../../playlist/media-tags.ts';
 import { BreakMarkers } from './break-markers.ts';
 
 const track = { ...dataTrack(2), timebase: MILLISECONDS };
@@ -139,7 +139,10 @@ describe('BreakMarkers', () => {
     };
     const begun = Array.from({ length: 70 }, (_, id) => begin(id));
     expect([end(6), end(69)]).toEqual([begun[6], begun[69]]);
-    expect([end(0), end(5)]).toEqual([0, 5].map(() => `START-DATE="${formatLocalTime(EPOCH + 900_000)}"`));
+    const now = serializeProgramDateTime(EPOCH + 900_000)
+      .trim()
+      .replace('#EXT-X-PROGRAM-DATE-TIME:', '');
+    expect([end(0), end(5)]).toEqual([0, 5].map(() => `START-DATE="${now}"`));
   });
 
   it('drops the oldest of more than 32 markers, and skips events that are no markers', () => {

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { FakeDelivery } from '../../../../../test/fakes/fake-delivery.ts';
 import type { DeliveryView } from '../../../../delivery/feed/view.ts';
-import { formatLocalTime } from '../../../../playlist/media-tags.ts';
+import { serializeProgramDateTime } from '../../../../playlist/media-tags.ts';
 import type { HlsSegment, HlsUpdate } from '../../wire/ts/update.ts';
 import { type HlsViewSettings, hlsViewSettings } from '../../wire/view-settings.ts';
 import { HlsView } from './hls-view.ts';
@@ -107,8 +107,8 @@ describe('HlsView', () => {
     append(2, { discontinuity: true, discontinuities: 1 });
     expect(delivery.get('medialist_7_hls.m3u8').text).toBe(
       `${head}#EXT-X-MEDIA-SEQUENCE:1\n` +
-        `#EXT-X-PROGRAM-DATE-TIME:${formatLocalTime(WALL + 4000)}\n#EXTINF:4.000,\nseg_7_1_hls.ts\n` +
-        `#EXT-X-DISCONTINUITY\n#EXT-X-PROGRAM-DATE-TIME:${formatLocalTime(WALL + 8000)}\n#EXTINF:4.000,\nseg_7_2_hls.ts\n`,
+        `${serializeProgramDateTime(WALL + 4000)}#EXTINF:4.000,\nseg_7_1_hls.ts\n` +
+        `#EXT-X-DISCONTINUITY\n${serializeProgramDateTime(WALL + 8000)}#EXTINF:4.000,\nseg_7_2_hls.ts\n`,
     );
   });
 
