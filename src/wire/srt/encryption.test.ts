@@ -96,4 +96,57 @@ describe('session keys', () => {
     expect(flags.slice(17, 27)).toEqual(new Array(10).fill(KeyFlag.ODD));
     expect(flags[27]).toBe(KeyFlag.EVEN);
   });
+
+  describe('of packets that are late', () => {
+    const confirmed = (keys: SessionKeys): Uint8Array => {
+      const { announcement } = keys;
+      if (announcement === null) throw new Error('no key is announced');
+      keys.confirm(announcement);
+      return announcement;
+    };
+    const open = (caller: SessionKeys): SessionKeys => {
+      const listener = SessionKeys.receive(PASSPHRASE, caller.message());
+      if (listener === null) throw new Error('not taken');
+      return listener;
+    };
+    const sealed = (from: SessionKeys, sequence: number) => {
+      const flag = from.keyFlag;
+      return { flag, sequence, bytes: from.encrypt(sequence, Buffer.from(`payload ${sequence}`)) };
+    };
+    const read = (to: SessionKeys, { flag, sequence, bytes }: ReturnType<typeof sealed>): string | null => {
+      const copy = Buffer.from(bytes);
+      return to.decrypt(flag, sequence, copy, 0) ? copy.toString() : null;
+    };
+
+    test('are those of their own turn, though the key of the next one has come under the same flag', () => {
+      const caller = SessionKeys.generate(PASSPHRASE, 16, { every: 10, announceBefore: 8 });
+      const listener = open(caller);
+      const start = 2 ** 31 - 15;
+      const late: ReturnType<typeof sealed>[] = [];
+      for (let n = 0; n < 60; n += 1) {
+        const packet = sealed(caller, (start + n) % 2 ** 31);
+        if (n % 3 === 0) late.push(packet);
+        else expect(read(listener, packet)).toBe(`payload ${packet.sequence}`);
+        if (caller.announcement !== null) expect(listener.accept(confirmed(caller))).toBe(true);
+        if (late.length > 4) expect(read(listener, late[0]!)).toBe(`payload ${late.shift()!.sequence}`);
+      }
+      expect(caller.changes).toBe(6);
+    });
+
+    test('are not taken for those of the turn before, whose key had the same flag', () => {
+      const caller = SessionKeys.generate(PASSPHRASE, 16, { every: 10, announceBefore: 4 });
+      const listener = open(caller);
+      let kept: Uint8Array | null = null;
+      for (let sequence = 0; sequence < 25; sequence += 1) {
+        const packet = sealed(caller, sequence);
+        expect(read(listener, packet)).toBe(sequence < 20 ? `payload ${sequence}` : null);
+        if (caller.announcement === null) continue;
+        const announcement = confirmed(caller);
+        if (sequence < 10) listener.accept(announcement);
+        else kept = announcement;
+      }
+      expect(listener.accept(kept!)).toBe(true);
+      expect(read(listener, sealed(caller, 25))).toBe('payload 25');
+    });
+  });
 });

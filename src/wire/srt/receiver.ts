@@ -19,6 +19,13 @@ const MIN_NAK_INTERVAL = 20_000;
 /** Acknowledgements whose answers are awaited. */
 const MAX_AWAITED_ACKS = 256;
 
+/** A packet in the buffer whose key has not come. */
+interface SealedPacket {
+  readonly datagram: Uint8Array;
+  readonly sequence: number;
+  readonly dueTime: number;
+}
+
 /** The agreed terms of the handshake, and the receiver of payloads. */
 export interface ReceiverOptions {
   readonly initialSequence: number;
@@ -39,6 +46,8 @@ export class Receiver {
   readonly #deliver: (payload: Uint8Array) => void;
   readonly #ackTimes = new Float64Array(MAX_AWAITED_ACKS);
   readonly #ackNumbers = new Uint32Array(MAX_AWAITED_ACKS);
+  /** As many as the buffer holds at most. */
+  #sealed: SealedPacket[] = [];
   #ackNumber = 0;
   #ackedSequence: number;
   #confirmedNumber = 0;
@@ -89,7 +98,7 @@ export class Receiver {
     const dueTime = this.#clock.dueTime(timestampOf(datagram), now);
     switch (buffer.insert(sequence, payloadOf(datagram), dueTime)) {
       case 'inserted':
-        this.#decrypt(datagram, sequence);
+        this.#decrypt(datagram, sequence, dueTime);
         break;
       case 'duplicate':
         statistics.packetsDuplicate += 1;
@@ -132,6 +141,7 @@ export class Receiver {
 
   /** Passes on due packets, acknowledges and requests missing packets; call it at `dueAt`. */
   tick(now: number): void {
+    this.#unseal(now);
     this.statistics.packetsDroppedLate += this.#buffer.release(now, this.#deliver);
     if (now - this.#ackedAt >= this.#ackInterval) this.#ack(now);
     if (this.#buffer.missing > 0 && now - this.#nakAt >= this.#nakInterval) {
@@ -142,6 +152,7 @@ export class Receiver {
 
   /** Hands out everything at once: nothing more will come. */
   flush(): void {
+    this.#unseal(Number.POSITIVE_INFINITY);
     this.statistics.packetsDroppedLate += this.#buffer.release(Number.POSITIVE_INFINITY, this.#deliver);
   }
 
@@ -151,11 +162,26 @@ export class Receiver {
     if (lost > 0) this.statistics.packetsDroppedLate += lost;
   }
 
-  #decrypt(datagram: Uint8Array, sequence: number): void {
+  #decrypt(datagram: Uint8Array, sequence: number, dueTime: number): void {
     const keyFlag = keyFlagOf(datagram);
     const { keys } = this.#link;
-    const readable = keys === null ? keyFlag === KeyFlag.NONE : keys.decrypt(keyFlag, sequence, datagram, HEADER_LENGTH);
-    if (readable) return;
+    if (keys === null ? keyFlag === KeyFlag.NONE : keys.decrypt(keyFlag, sequence, datagram, HEADER_LENGTH)) return;
+    // A key may be announced again, and come after its first packets.
+    if (keys !== null && (keyFlag === KeyFlag.EVEN || keyFlag === KeyFlag.ODD)) this.#sealed.push({ datagram, sequence, dueTime });
+    else this.#discard(sequence);
+  }
+
+  /** Decrypts packets whose keys have come, and gives up those that are due. */
+  #unseal(now: number): void {
+    if (this.#sealed.length === 0) return;
+    this.#sealed = this.#sealed.filter(({ datagram, sequence, dueTime }) => {
+      if (this.#link.keys?.decrypt(keyFlagOf(datagram), sequence, datagram, HEADER_LENGTH) === true) return false;
+      if (dueTime <= now) this.#discard(sequence);
+      return dueTime > now;
+    });
+  }
+
+  #discard(sequence: number): void {
     this.statistics.packetsUndecryptable += 1;
     this.#buffer.discard(sequence);
   }

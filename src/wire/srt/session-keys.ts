@@ -4,6 +4,7 @@ import { KeyFlag } from './header.ts';
 import { type KeyLength, type KeyMaterial, parseKeyMaterial, serializeKeyMaterial } from './key-material.ts';
 import { deriveWrappingKey, unwrapKeys, wrapKeys } from './key-wrap.ts';
 import { PayloadCipher } from './payload-cipher.ts';
+import { ReceivingKeys, type StreamKey } from './receiving-keys.ts';
 
 const SALT_LENGTH = 16;
 
@@ -18,11 +19,6 @@ export interface KeyRefresh {
 /** A new key for every 2^24 packets, announced 2^12 before, as the draft advises. */
 export const DEFAULT_KEY_REFRESH: KeyRefresh = { every: 2 ** 24, announceBefore: 2 ** 12 };
 
-interface StreamKey {
-  readonly bytes: Uint8Array;
-  readonly cipher: PayloadCipher;
-}
-
 interface KeyPair {
   even: StreamKey | null;
   odd: StreamKey | null;
@@ -34,7 +30,7 @@ export class SessionKeys {
   changes = 0;
   readonly #passphrase: string;
   readonly #refresh: KeyRefresh;
-  readonly #receiving: KeyPair = { even: null, odd: null };
+  readonly #receiving = new ReceivingKeys();
   readonly #sending: KeyPair = { even: null, odd: null };
   #salt: Uint8Array = new Uint8Array(0);
   #wrappingKey: Uint8Array = new Uint8Array(0);
@@ -55,17 +51,19 @@ export class SessionKeys {
     keys.#keyLength = keyLength;
     keys.#salt = randomBytes(SALT_LENGTH);
     keys.#wrappingKey = deriveWrappingKey(passphrase, keys.#salt, keyLength);
-    keys.#sending.even = keys.#makeKey();
-    keys.#receiving.even = keys.#sending.even;
+    const key = keys.#makeKey();
+    keys.#sending.even = key;
+    keys.#receiving.set(KeyFlag.EVEN, key);
     return keys;
   }
 
   /** The listener's, from the caller's key material; null when the passphrase is another one. Throws `ProtocolError`. */
   static receive(passphrase: string, content: Uint8Array, refresh: KeyRefresh = DEFAULT_KEY_REFRESH): SessionKeys | null {
     const keys = new SessionKeys(passphrase, refresh);
-    if (!keys.accept(content)) return null;
-    keys.#sending.even = keys.#receiving.even;
-    keys.#sending.odd = keys.#receiving.odd;
+    const taken = keys.#take(content);
+    if (taken === null) return null;
+    keys.#sending.even = taken.even;
+    keys.#sending.odd = taken.odd;
     keys.#current = keys.#sending.even === null ? 'odd' : 'even';
     return keys;
   }
@@ -86,28 +84,35 @@ export class SessionKeys {
 
   /** Adopts the peer's sending keys; false if its passphrase differs. Throws `ProtocolError`. */
   accept(content: Uint8Array): boolean {
+    return this.#take(content) !== null;
+  }
+
+  /** The keys of the material; null if it was wrapped with another passphrase. */
+  #take(content: Uint8Array): KeyPair | null {
     const material = parseKeyMaterial(content);
     const wrappingKey = this.#wrappingKeyFor(material);
     const bytes = unwrapKeys(wrappingKey, material.wrapped);
-    if (bytes === null) return false;
+    if (bytes === null) return null;
     if (this.#salt.length === 0) {
       this.#salt = material.salt.slice();
       this.#wrappingKey = wrappingKey;
       this.#keyLength = material.keyLength;
     }
+    const taken: KeyPair = { even: null, odd: null };
     let at = 0;
     for (const [flag, slot] of [[KeyFlag.EVEN, 'even'] as const, [KeyFlag.ODD, 'odd'] as const]) {
       if ((material.keys & flag) === 0) continue;
       const key = bytes.subarray(at, at + material.keyLength);
       at += material.keyLength;
-      this.#receiving[slot] = { bytes: key, cipher: new PayloadCipher(key, material.salt) };
+      taken[slot] = { bytes: key, cipher: new PayloadCipher(key, material.salt) };
+      this.#receiving.set(flag, taken[slot]);
     }
-    return true;
+    return taken;
   }
 
-  /** Decrypts a payload where it lies; false when the key it names never came. */
+  /** Decrypts a payload where it lies; false while its key has not come. */
   decrypt(keyFlag: number, sequence: number, datagram: Uint8Array, start: number): boolean {
-    const key = keyFlag === KeyFlag.EVEN ? this.#receiving.even : keyFlag === KeyFlag.ODD ? this.#receiving.odd : null;
+    const key = this.#receiving.of(keyFlag, sequence);
     if (key === null) return false;
     key.cipher.apply(sequence, datagram, start, datagram.length - start, datagram, start);
     return true;

@@ -10,8 +10,8 @@ import {
   SimulatedLink,
 } from '../../../test/fakes/srt-link.ts';
 import type { SrtConnection } from './connection.ts';
-import { serializeAck, serializeDropRequest, serializeNak, serializeShutdown } from './control-packet.ts';
-import { HandshakeType, serializeHandshake } from './handshake.ts';
+import { serializeAck, serializeDropRequest, serializeNak, serializeShutdown, serializeUserDefined } from './control-packet.ts';
+import { ExtensionType, HandshakeType, serializeHandshake } from './handshake.ts';
 import { RejectionCode } from './rejection.ts';
 import { handshakeWith } from './terms.ts';
 
@@ -86,6 +86,53 @@ describe('a connection over a bad link', () => {
       for (const session of [ours, theirs]) expect(connectionOf(session).terms.keys?.changes).toBeGreaterThanOrEqual(2);
       expect(connectionOf(theirs).statistics.receiver.packetsUndecryptable).toBe(0);
     }
+  });
+
+  test('loses nothing when the next key arrives before the last packets of the key it replaces', () => {
+    const refresh = { every: 300, announceBefore: 200 };
+    const link = new SimulatedLink({ faults: BAD, seed: 1, policy: { passphrase: () => PASSPHRASE } });
+    const { ours, theirs } = open(link, { latency: { receive: 700, peer: 700 }, passphrase: PASSPHRASE, keyRefresh: refresh });
+    let sent = 0;
+    link.run(1_000_000, (now) => {
+      for (let index = 0; index < 20; index += 1) connectionOf(ours).send(numbered(sent + index), now);
+      sent += 20;
+    });
+    link.run(SETTLE);
+    expect(numbersOf(theirs.received)).toEqual(NUMBERS(sent));
+    expect(connectionOf(ours).terms.keys?.changes).toBeGreaterThanOrEqual(4);
+    expect(connectionOf(theirs).statistics.receiver).toMatchObject({ packetsDroppedLate: 0, packetsUndecryptable: 0 });
+  });
+
+  test.each([
+    ['loses nothing when a key arrives after its first packets', true],
+    ['drops packets whose keys never arrive', false],
+  ])('%s', (_name, comes) => {
+    let announced: Uint8Array | null = null;
+    const drops = (datagram: Uint8Array, towardsListener: boolean): boolean => {
+      const isAnnouncement = towardsListener && datagram[0] === 0xff && datagram[3] === ExtensionType.KEY_REQUEST;
+      if (isAnnouncement) announced = datagram;
+      return isAnnouncement;
+    };
+    const link = new SimulatedLink({ faults: { ...GOOD, drops }, seed: 1, policy: { passphrase: () => PASSPHRASE } });
+    const refresh = { every: 100, announceBefore: 50 };
+    const { ours, theirs } = open(link, { latency: FOUR_ROUND_TRIPS, passphrase: PASSPHRASE, keyRefresh: refresh });
+    const connection = connectionOf(ours);
+    const { socketId } = connection.terms;
+    let sent = 0;
+    link.run(3_000_000, (now) => {
+      connection.send(numbered(sent), now);
+      sent += 1;
+      if (announced === null) return;
+      // The caller believes that its keys have come, so it changes to them.
+      const answer = serializeUserDefined(ExtensionType.KEY_RESPONSE, announced.subarray(16), { timestamp: 0, destination: socketId });
+      link.inject(answer, LISTENER, false);
+      if (comes && sent % 100 === 20) link.inject(Buffer.from(announced), CALLER, true);
+    });
+    link.run(SETTLE);
+    const read = comes ? sent : 100;
+    expect(numbersOf(theirs.received)).toEqual(NUMBERS(read));
+    expect(connection.terms.keys?.changes).toBeGreaterThanOrEqual(4);
+    expect(connectionOf(theirs).statistics.receiver).toMatchObject({ packetsDroppedLate: 0, packetsUndecryptable: sent - read });
   });
 
   test('drops late packets, delivers the rest in order and counts both', () => {
