@@ -35,7 +35,7 @@ const SLICE_SECONDS = 1;
 /** Time in which JavaScript is compiled. */
 const WARM_UP_SECONDS = 1;
 
-/** URLs of the newest complete segment, a part of it and the playlist; writes their bytes into `folder`. */
+/** URLs of the newest complete segment, a part near it and the playlist; writes their bytes into `folder`. */
 async function discover(server: TestServer, tlsBase: string, folder: string): Promise<Record<Resource, string>> {
   const { video, parts, segments } = await until(
     'a playlist with segments and parts',

@@ -231,7 +231,7 @@ test('only the requested events', async () => {
   await api.publish('default', 'app', 'b');
   api.notices.post({ type: 'session.summary', started: 7, ended: 0 });
   expect((await streams.of('stream.created')).data.stream).toBe('b');
-  // A summary without an address passes every filter.
+  // A summary without an address passes every filter by address.
   await Promise.all([other, none].map((reader) => reader.of('session.summary')));
   expect([streams.types, other.types, none.types]).toEqual([
     ['hello', 'stream.created'],

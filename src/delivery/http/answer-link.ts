@@ -50,14 +50,14 @@ export class AnswerLink implements Followers {
   readonly #handle: Handle;
   readonly #released: () => void;
 
-  /** `released`: requests that followed others are to be handed on. */
+  /** `released`: called when requests that waited for the answer to another must be passed on to JavaScript. */
   constructor(addon: NativeAddon, handle: Handle, released: () => void) {
     this.#addon = addon;
     this.#handle = handle;
     this.#released = released;
   }
 
-  /** Of the request that is being answered: how long it has followed another, ms. */
+  /** How long the request that is being answered had waited for the answer to another, ms. */
   get heldFor(): number {
     return this.#addon.answersHeldFor(this.#handle);
   }

@@ -9,7 +9,7 @@ const MAX_TOLD = 1000;
 export class TroubleLog {
   readonly #clock: Clock;
   readonly #logger: Logger;
-  /** Troubles, those included that the log was spared. */
+  /** Number of faults, including those that were not logged. */
   count = 0;
   readonly #told = new Map<string, number>();
 

@@ -105,7 +105,7 @@ export class PassedTrack implements FileTrack {
   #decodingTime({ pts, dts }: FilePacket): number {
     if (dts !== NO_TIMESTAMP) return this.#ticks(dts);
     if (Number.isFinite(this.#last)) return this.#last + this.#duration;
-    // The first frames in decoding order that precede the frames shown before them.
+    // The first frames have no earlier decoding time: it precedes their presentation by the reordering delay.
     return pts === NO_TIMESTAMP ? 0 : this.#ticks(pts) - this.#delay;
   }
 

@@ -27,7 +27,7 @@ export class DirectPipe implements PeerPipe {
   readonly #stream: Socket;
   readonly #place: string;
 
-  /** `from`: where the peer is. */
+  /** `from`: address of the peer. */
   constructor(stream: Socket, from: PeerAddress) {
     this.#stream = stream;
     this.host = from.host;
