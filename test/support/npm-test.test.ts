@@ -1,6 +1,6 @@
 /** Time limits of the steps of `npm test`, the result of an aborted run, and the processes that such a run leaves. */
 import { spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -164,6 +164,48 @@ test('children of a program are killed with it, and its exit code is returned', 
   expect(await runGuarded(['-e', leaves], { cwd: ROOT, deadlineMs: 50_000 })).toBe(7);
   const pid = Number(readFileSync(file, 'utf8'));
   await until('the one left behind to end', () => !isRunning(pid));
+});
+
+test('runs a patient program and its children with a lower priority, and writes the output to the given file', async () => {
+  const file = path.join(scratch(), 'output');
+  const output = openSync(file, 'w');
+  onTestFinished(() => closeSync(output));
+  const shows = "process.stdout.write(require('node:child_process').execFileSync('nice'))";
+  const options = { cwd: ROOT, deadlineMs: 50_000, output };
+  expect([await runGuarded(['-e', shows], options), await runGuarded(['-e', shows], { ...options, isPatient: true })]).toEqual([0, 0]);
+  const [ours = 0, patient = 0] = readFileSync(file, 'utf8').trim().split('\n').map(Number);
+  // 19 is the most there is: these tests may run in a patient program themselves.
+  expect(patient).toBe(Math.min(19, ours + 10));
+});
+
+test.skipIf(!existsSync('/proc/self/autogroup'))('lowers the priority of a patient program among sessions', async () => {
+  const file = path.join(scratch(), 'output');
+  const output = openSync(file, 'w');
+  onTestFinished(() => closeSync(output));
+  // The group gets its priority just after the start.
+  const shows = `const timer = setInterval(() => {
+    const [, nice] = require('node:fs').readFileSync('/proc/self/autogroup', 'utf8').match(/nice (\\d+)/);
+    if (nice !== '0') clearInterval(timer), process.stdout.write(nice);
+  }, 10)`;
+  expect(await runGuarded(['-e', shows], { cwd: ROOT, deadlineMs: 30_000, output, isPatient: true })).toBe(0);
+  expect(readFileSync(file, 'utf8')).toBe('10');
+});
+
+test('ends all running programs at a signal', async () => {
+  const folder = scratch();
+  const pids = ['one', 'two'].map((name) => path.join(folder, name));
+  const guard = JSON.stringify(new URL('../../scripts/npm-test/guard.ts', import.meta.url).href);
+  const waits = (file: string): string =>
+    `require('node:fs').writeFileSync(${JSON.stringify(file)}, String(process.pid)); setInterval(() => {}, 1000)`;
+  const runs = `import(${guard}).then(({ runGuarded }) => {
+    for (const program of ${JSON.stringify(pids.map(waits))}) void runGuarded(['-e', program], { cwd: '/', deadlineMs: 50_000 });
+  })`;
+  const guarding = spawn(process.execPath, ['-e', runs], { stdio: 'ignore' });
+  onTestFinished(() => void guarding.kill('SIGKILL'));
+  const isWritten = (file: string): boolean => existsSync(file) && readFileSync(file, 'utf8') !== '';
+  await until('both to run', () => pids.every(isWritten), { deadlineMs: 40_000 });
+  guarding.kill('SIGTERM');
+  await until('both to end', () => !pids.some((file) => isRunning(Number(readFileSync(file, 'utf8')))));
 });
 
 /** A process that has ended still has an entry until its parent collects it. */
