@@ -6,20 +6,17 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { selfSigned } from '../fakes/self-signed.ts';
 import { FakeWebrtcPublisher } from '../fakes/webrtc-publisher.ts';
 import { WebrtcViewer } from '../fakes/webrtc-viewer.ts';
-import { LossyRelay } from '../harness/lossy-relay.ts';
-import { figure, metricsPage } from '../harness/metrics-page.ts';
 import { until } from '../harness/poll.ts';
 import { freePorts } from '../harness/ports.ts';
 import { decode, probe } from '../harness/probe.ts';
 import { RtpDecoder } from '../harness/rtp-decoder.ts';
 import { startServer, type TestServer } from '../harness/server.ts';
 import { TlsClient } from '../harness/tls-client.ts';
+import { watchWhep } from '../harness/watch-whep.ts';
 import { openWebrtcBrowser, type WebrtcBrowser, type WebrtcPage } from '../harness/webrtc-browser.ts';
 import { WhepReceiver } from '../harness/whep-receiver.ts';
 import { publishWhip } from '../harness/whip-encoder.ts';
 
-/** A uniform frame has a variance of nearly 0. */
-const MIN_VARIANCE = 100;
 const SIZE = { width: 640, height: 360 };
 
 let server: TestServer;
@@ -78,23 +75,7 @@ async function gone(stream: string): Promise<void> {
   await until(`the end of '${stream}'`, async () => (await information(stream)) === null, { deadlineMs: 15_000 });
 }
 
-/** Another page plays the stream over WebRTC. */
-async function watch(stream: string, frames: number): Promise<WebrtcPage> {
-  const page = await browser.open();
-  await until(`an offer for '${stream}'`, async () => await page.whep(url(stream, 'whep')).catch(() => null), { deadlineMs: 10_000 });
-  await page.decoded(frames);
-  let last: Awaited<ReturnType<WebrtcPage['picture']>> = null;
-  try {
-    // A browser sends smaller frames until it knows the capacity of the path, and begins with an empty frame.
-    await until('a frame of full size', async () => {
-      last = await page.picture();
-      return last !== null && last.width === SIZE.width && last.height === SIZE.height && last.variance > MIN_VARIANCE;
-    });
-  } catch (error) {
-    throw new Error(`the frame stayed ${JSON.stringify(last)}`, { cause: error });
-  }
-  return page;
-}
+const watch = (stream: string, frames: number): Promise<WebrtcPage> => watchWhep(browser, url(stream, 'whep'), { frames, size: SIZE });
 
 test('a page publishes by WHIP, plays over LL-HLS and WebRTC, and ends its stream by DELETE', async () => {
   const page = await browser.open();
@@ -267,43 +248,6 @@ test('WHIP, WHEP and both kinds of WebSocket work over TLS, with clients that ch
     clearInterval(pictures);
     for (const peer of [whip, send, whep, viewer]) peer.close();
     client.close();
-  }
-});
-
-test('lost and reordered packets are requested again', async () => {
-  const relay = await LossyRelay.open({ server: server.ports.ice, towards: 'server', loss: 0.1, reordering: 0.03, duplication: 0.02 });
-  const page = await browser.open();
-  try {
-    const { location } = await page.whip(url('lossy', 'whip'), { path: relay.port });
-    await started('lossy');
-    const viewer = await watch('lossy', 150);
-    const { video } = await viewer.stats();
-    // The path to the viewer is lossless, so frozen frames were lost before the server.
-    expect(video?.freezeCount ?? 0).toBeLessThanOrEqual(3);
-    const sender = (await page.sent()).find(({ kind }) => kind === 'video');
-    expect(relay.dropped).toBeGreaterThan(10);
-    expect(sender?.nackCount ?? 0).toBeGreaterThan(0);
-    expect(sender?.retransmittedPacketsSent ?? 0).toBeGreaterThan(0);
-    const text = await metricsPage(server);
-    const told = (name: string): number => figure(text, `millrace_webrtc_${name}`, 'stream="lossy"') ?? Number.NaN;
-    expect(told('received_recovered_packets_total')).toBeGreaterThan(5);
-    // A lost retransmission is requested again.
-    expect(told('requested_packets_total')).toBeGreaterThanOrEqual(told('received_recovered_packets_total'));
-    expect(told('received_packets_total')).toBeGreaterThan(relay.dropped);
-    // Lost audio is not requested again.
-    expect(told('received_lost_packets_total')).toBeGreaterThan(0);
-    await viewer.page.close();
-    await fetch(resource(location), { method: 'DELETE' });
-    await until('the server tells of it', () => /"stream":"lossy".*WebRTC publication closed/.test(server.log), { deadlineMs: 5000 });
-    const line = server.log.split('\n').find((one) => one.includes('"stream":"lossy"') && one.includes('publication closed')) ?? '{}';
-    const { tracks } = JSON.parse(line) as { tracks: { codec: string; recovered: number; lost: number; malformed: number }[] };
-    const track = tracks.find(({ codec }) => codec === 'H264');
-    expect(track?.recovered).toBeGreaterThan(5);
-    expect(track?.lost).toBeLessThan(0.2 * (track?.recovered ?? 0) + 2);
-    expect(track?.malformed).toBe(0);
-  } finally {
-    await page.page.close();
-    relay.close();
   }
 });
 

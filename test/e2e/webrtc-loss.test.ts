@@ -1,4 +1,4 @@
-/** Playing over paths that lose, repeat and reorder packets, with the addon and with the fallback in JavaScript. */
+/** Playing and publishing over paths that lose, repeat and reorder packets; playing with the addon and with the fallback in JavaScript. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { apiPath } from '../harness/api-client.ts';
 import { LossyRelay, type LossyRelayOptions } from '../harness/lossy-relay.ts';
@@ -6,6 +6,7 @@ import { figure, metricsPage } from '../harness/metrics-page.ts';
 import { until } from '../harness/poll.ts';
 import { type FfmpegPublisher, PUBLISH_DEFAULTS, publish } from '../harness/publisher.ts';
 import { startServer, type TestServer } from '../harness/server.ts';
+import { watchWhep } from '../harness/watch-whep.ts';
 import { openWebrtcBrowser, type WebrtcBrowser } from '../harness/webrtc-browser.ts';
 
 let browser: WebrtcBrowser;
@@ -131,4 +132,48 @@ describe.each([
   test('the log names the sending implementation', () => {
     expect(server.log.includes('WebRTC is sent from JavaScript')).toBe(warned);
   });
+});
+
+test('lost and reordered packets of a publisher are requested again', async () => {
+  const server = await startServer({
+    segmentDuration: 1,
+    webrtc: { publisher: '<Rtx>true</Rtx>', provider: '<FIRInterval>1000</FIRInterval>' },
+    withoutHls: true,
+  });
+  const url = (direction: string): string => `http://127.0.0.1:${server.ports.http}/app/lossy?direction=${direction}`;
+  const relay = await LossyRelay.open({ server: server.ports.ice, towards: 'server', loss: 0.1, reordering: 0.03, duplication: 0.02 });
+  const page = await browser.open();
+  try {
+    const { location } = await page.whip(url('whip'), { path: relay.port });
+    await until('the stream', async () => (await server.api.call('GET', apiPath.stream('lossy'))).status === 200, { deadlineMs: 15_000 });
+    const viewer = await watchWhep(browser, url('whep'), { frames: 150, size: { width: 640, height: 360 } });
+    const { video } = await viewer.stats();
+    // The path to the viewer is lossless, so frozen frames were lost before the server.
+    expect(video?.freezeCount ?? 0).toBeLessThanOrEqual(3);
+    const sender = (await page.sent()).find(({ kind }) => kind === 'video');
+    expect(relay.dropped).toBeGreaterThan(10);
+    expect(sender?.nackCount ?? 0).toBeGreaterThan(0);
+    expect(sender?.retransmittedPacketsSent ?? 0).toBeGreaterThan(0);
+    const text = await metricsPage(server);
+    const told = (name: string): number => figure(text, `millrace_webrtc_${name}`, 'stream="lossy"') ?? Number.NaN;
+    expect(told('received_recovered_packets_total')).toBeGreaterThan(5);
+    // A lost retransmission is requested again.
+    expect(told('requested_packets_total')).toBeGreaterThanOrEqual(told('received_recovered_packets_total'));
+    expect(told('received_packets_total')).toBeGreaterThan(relay.dropped);
+    // Lost audio is not requested again.
+    expect(told('received_lost_packets_total')).toBeGreaterThan(0);
+    await viewer.page.close();
+    await fetch(new URL(location, url('whip')).href, { method: 'DELETE' });
+    await until('the server tells of it', () => /"stream":"lossy".*WebRTC publication closed/.test(server.log), { deadlineMs: 5000 });
+    const line = server.log.split('\n').find((one) => one.includes('"stream":"lossy"') && one.includes('publication closed')) ?? '{}';
+    const { tracks } = JSON.parse(line) as { tracks: { codec: string; recovered: number; lost: number; malformed: number }[] };
+    const track = tracks.find(({ codec }) => codec === 'H264');
+    expect(track?.recovered).toBeGreaterThan(5);
+    expect(track?.lost).toBeLessThan(0.2 * (track?.recovered ?? 0) + 2);
+    expect(track?.malformed).toBe(0);
+  } finally {
+    await page.page.close();
+    relay.close();
+    await server.close();
+  }
 });
