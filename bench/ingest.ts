@@ -37,8 +37,9 @@ const CPU_TARGETS: ReadonlyMap<number, number> = new Map([
   [10, 2.5],
   [30, 2.2],
 ]);
-/** Streams with a player each. */
+/** Streams with a viewer each. */
 const WATCHED = [10, 30];
+const VIEWERS = ['playlist', 'player'] as const;
 const WATCHED_TARGET = 2.5;
 const WATCHED_WARM_UP_SECONDS = 20;
 const WATCHED_SECONDS = 20;
@@ -120,8 +121,8 @@ async function measureSink(source: string, publishers: number, seconds: number):
   }
 }
 
-/** CPU ms per second of one stream that a player of LL-HLS watches: parts of all renditions, by blocking reloads. The idle share is in it. */
-async function measureWatched(source: string, publishers: number): Promise<number> {
+/** CPU ms per second of one stream with a viewer of LL-HLS (see `hls-watchers.ts`). The idle share is in it. */
+async function measureWatched(source: string, publishers: number, viewer: (typeof VIEWERS)[number]): Promise<number> {
   const server = await startServer({ ...SMALL, withoutHls: true });
   const children: Child[] = [];
   try {
@@ -131,16 +132,17 @@ async function measureWatched(source: string, publishers: number): Promise<numbe
     await streamCount(server, publishers);
     await delay(windowSeconds(SMALL) * 1000);
     const urls = names.map((name) => server.http(name, 'llhls.m3u8'));
-    const watchers = new Child(process.execPath, [path.join(import.meta.dirname, 'lib/hls-watchers.ts'), ...urls], { name: 'watchers' });
+    const watchers = new Child(process.execPath, [path.join(import.meta.dirname, 'lib/hls-watchers.ts'), viewer, ...urls], { name: 'watchers' });
     children.push(watchers);
     await watchers.printed(/watching/, 30_000);
     await delay(WATCHED_WARM_UP_SECONDS * 1000);
-    const parts = async (): Promise<number> => Number((await watchers.printed(/.*watching \d+ playlists, (\d+) parts loaded/s, 5000))[1]);
-    const before = await parts();
+    const reloads = async (): Promise<number> => Number((await watchers.printed(/.*watching \d+ playlists, (\d+) reloads/s, 5000))[1]);
+    const before = await reloads();
     const busy = await cpuRate(server.pid, WATCHED_SECONDS);
-    // Of each stream both renditions have two parts a second.
-    const share = ((await parts()) - before) / (publishers * 4 * WATCHED_SECONDS);
-    if (share < 0.8) throw new Error(`players loaded ${(100 * share).toFixed(0)} % of the parts`);
+    // A rendition has two parts a second.
+    const due = publishers * (viewer === 'player' ? 4 : 2) * WATCHED_SECONDS;
+    const share = ((await reloads()) - before) / due;
+    if (share < 0.8) throw new Error(`viewers reloaded for ${(100 * share).toFixed(0)} % of the parts`);
     return busy / publishers;
   } finally {
     await Promise.all(children.map((child) => child.kill()));
@@ -188,7 +190,8 @@ export async function run(options: BenchOptions): Promise<Report> {
   const source = await sourceFile();
   const costs: IngestCost[] = [];
   const figures: Figure[] = [];
-  for (const publishers of PUBLISHERS) {
+  const parts = (process.env['INGEST_PARTS'] ?? 'cost,watched,memory').split(',');
+  for (const publishers of parts.includes('cost') ? PUBLISHERS : []) {
     const cost = await measure(source, publishers, SMALL, options.seconds);
     costs.push(cost);
     figures.push(
@@ -197,7 +200,7 @@ export async function run(options: BenchOptions): Promise<Report> {
       { name: '  the same bytes read by a bare node:net', value: await measureSink(source, publishers, options.seconds), unit: 'ms/s' },
     );
   }
-  for (const publishers of WATCHED) {
+  for (const publishers of parts.includes('watched') ? WATCHED : []) {
     const value = await measureWatched(source, publishers);
     figures.push({
       name: `CPU per watched stream, ${publishers} streams, with the idle share`,
@@ -206,7 +209,7 @@ export async function run(options: BenchOptions): Promise<Report> {
       target: WATCHED_TARGET,
     });
   }
-  for (const publishers of [FEW, MANY]) costs.push(await measure(source, publishers, SHIPPED, options.seconds));
+  for (const publishers of parts.includes('memory') ? [FEW, MANY] : []) costs.push(await measure(source, publishers, SHIPPED, options.seconds));
   const mediaRate = statSync(source).size / SOURCE_SECONDS / 2 ** 20;
   return {
     bench: 'ingest',

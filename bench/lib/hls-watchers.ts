@@ -1,11 +1,17 @@
-/** Child process of `ingest`: one player of LL-HLS for each URL in its arguments, which follows all renditions and loads each part. */
+/**
+ * Child process of `ingest`: one viewer of LL-HLS for each URL behind the first argument. The first is `playlist` for viewers who only reload the
+ * video playlist, or `player` for those who follow all renditions and load each part.
+ */
 import os from 'node:os';
 import { fetchText, openSession, readMediaPlaylist } from '../../test/harness/viewer.ts';
 
 /** Elsewhere they would have processors of their own. */
 const NICE = 19;
 
+const [kind, ...urls] = process.argv.slice(2);
+const isPlayer = kind === 'player';
 let watching = 0;
+let listed = 0;
 
 /** Loads each part that is listed after the first answer; asks for the next one until the server says no. */
 async function watch(playlist: string): Promise<void> {
@@ -18,23 +24,23 @@ async function watch(playlist: string): Promise<void> {
     next.searchParams.set('_HLS_msn', `${lastSequence}`);
     next.searchParams.set('_HLS_part', `${lastPart + 1}`);
     text = await fetchText(next.href);
+    listed += 1;
+    if (!isPlayer) continue;
     const { parts } = readMediaPlaylist(text, playlist);
     for (const part of parts.slice(seen === undefined ? 0 : parts.lastIndexOf(seen) + 1)) {
       const answer = await fetch(part);
       await answer.arrayBuffer();
       if (answer.status !== 200) throw new Error(`GET ${part} answered ${answer.status}`);
-      loaded += 1;
     }
     seen = parts.at(-1);
   }
 }
 
-let loaded = 0;
 os.setPriority(os.getPriority() + NICE);
 const playlists = await Promise.all(
-  process.argv.slice(2).map(async (url) => {
+  urls.map(async (url) => {
     const { video, audio } = await openSession(url);
-    return audio === null ? [video] : [video, audio];
+    return audio === null || !isPlayer ? [video] : [video, audio];
   }),
 );
 for (const playlist of playlists.flat()) {
@@ -44,7 +50,7 @@ for (const playlist of playlists.flat()) {
   });
 }
 const told = setInterval(() => {
-  if (watching === playlists.flat().length) console.log(`watching ${watching} playlists, ${loaded} parts loaded`);
+  if (watching === playlists.flat().length) console.log(`watching ${watching} playlists, ${listed} reloads`);
 }, 1000);
 process.once('SIGTERM', () => {
   clearInterval(told);
