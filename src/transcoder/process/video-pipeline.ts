@@ -16,7 +16,7 @@ import { type Pipeline, type PipelineInput, type PipelineTools, VIDEO_WINDOW } f
 
 /** Decoded frames that wait to be scaled. */
 const MAX_DECODED_FRAMES = 4;
-/** Frames above this many pixels are decoded on a thread of the pool. */
+/** Frames above this many pixels are decoded on a thread of the pool; for smaller ones the handover costs more than the work. */
 const OFF_THREAD_PIXELS = 640 * 360;
 const DEFAULT_FRAMERATE = 30;
 /** Consecutive frames that cannot be scaled before the encodes fail; a damaged stream has single ones. */
