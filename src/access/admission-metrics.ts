@@ -6,15 +6,19 @@ type Figure = Exclude<keyof ControlServerFigures, 'url'>;
 
 /** The names of counters end with `_total`. */
 const METRICS: readonly (readonly [name: string, help: string, figure: Figure])[] = [
-  ['requests_total', 'Clients the control server was asked about', 'requests'],
-  ['allowed_total', 'Clients it let in', 'allowed'],
-  ['refused_total', 'Clients it refused', 'refused'],
-  ['failures_total', 'Clients refused because there was no answer that could be used, or no room for the question', 'failed'],
-  ['in_flight', 'Questions without answer yet', 'inFlight'],
-  ['sessions', 'Clients let in and not gone', 'admitted'],
-  ['closings_total', 'Ends of sessions it was told of', 'closingsDelivered'],
-  ['closings_lost_total', 'Ends of sessions it does not know of: it did not answer in time, or too many waited', 'closingsLost'],
-  ['closings_waiting', 'Ends of sessions it is still to be told of', 'closingsPending'],
+  ['requests_total', 'Clients that were submitted to the control server', 'requests'],
+  ['allowed_total', 'Clients that the control server admitted', 'allowed'],
+  ['refused_total', 'Clients that the control server refused', 'refused'],
+  ['failures_total', 'Clients refused because the control server gave no valid answer, or too many requests waited', 'failed'],
+  ['in_flight', 'Requests to the control server that wait for an answer', 'inFlight'],
+  ['sessions', 'Admitted clients that are connected', 'admitted'],
+  ['closings_total', 'Ends of sessions reported to the control server', 'closingsDelivered'],
+  [
+    'closings_lost_total',
+    'Ends of sessions not reported to the control server: it did not answer in time, or too many waited',
+    'closingsLost',
+  ],
+  ['closings_waiting', 'Ends of sessions that wait to be reported to the control server', 'closingsPending'],
 ];
 
 const DEFINITIONS = METRICS.map(

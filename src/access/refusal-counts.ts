@@ -13,7 +13,7 @@ export interface RefusalCount {
 
 const METRIC: MetricDefinition = {
   name: 'millrace_access_refused_total',
-  help: 'Publishers (incoming) and viewers (outgoing) whom access control refused',
+  help: 'Publishers (incoming) and viewers (outgoing) refused by access control',
   type: 'counter',
 };
 

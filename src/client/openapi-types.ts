@@ -1124,7 +1124,7 @@ export interface components {
              * @default ovenmediaengine.com
              */
             distribution?: string;
-            /** @description Under which names it is reached */
+            /** @description Names under which clients reach the virtual host */
             host: {
                 /** @description Host names or addresses; `*` and `?` match */
                 names: string[];
@@ -1138,7 +1138,7 @@ export interface components {
                     chainCertPath?: string;
                 };
             };
-            /** @description Lets only signed URLs in */
+            /** @description Requires signed URLs */
             signedPolicy?: {
                 /** @description Query key of the policy */
                 policyQueryKeyName: string;
@@ -1163,7 +1163,7 @@ export interface components {
                     publishers?: string;
                 };
             };
-            /** @description Asks a control server whom to admit */
+            /** @description A control server admits or refuses each client */
             admissionWebhooks?: {
                 /** @description URL of the control server */
                 controlServerUrl: string;
@@ -1194,7 +1194,7 @@ export interface components {
                     publishers?: string;
                 };
             };
-            /** @description Streams pulled when a viewer asks for them */
+            /** @description Streams that are pulled when a viewer requests them */
             origins?: {
                 /**
                  * @description Settings of all origins
@@ -1286,7 +1286,7 @@ export interface components {
                     sentinelUsername?: string;
                     /** @description Password of the Sentinels */
                     sentinelAuth?: string;
-                    /** @description Certificates, PEM, that Redis has to be signed by with TLS; default: those of the system */
+                    /** @description Certificates (PEM) of the authorities that may sign the certificate of Redis; default: those of the system */
                     caPath?: string;
                 };
                 /** @description For several nodes that have the same persistent pulls, channels and pushes of this virtual host: one of them does each. An extension of Millrace */
@@ -1297,7 +1297,7 @@ export interface components {
                      */
                     group?: string;
                     /**
-                     * @description Another node takes over the work of a dead one after this long, ms
+                     * @description Time after which another node takes over the work of a dead node, ms
                      * @default 10000
                      */
                     leaseTime?: number;
@@ -2846,7 +2846,7 @@ export interface components {
                         fallbackStreamName?: string;
                     }[];
                 };
-                /** @description Behaviour of a stream when its encoder goes away, or another one comes */
+                /** @description Behaviour of a stream when its encoder leaves, or another encoder comes */
                 sourceLoss?: {
                     /**
                      * @description Keeps a pushed stream without a source for this long, ms; the next source continues it. 0 ends it at once
@@ -2928,7 +2928,7 @@ export interface components {
                     /** @description The rules file, see docs/guide/events.md */
                     path?: string;
                 };
-                /** @description With this list only clients with one of its keys may publish; with an empty one nobody may */
+                /** @description If this list exists, only clients with one of its keys may publish; if it is empty, nobody may */
                 publishKeys?: {
                     /** @description Its name; unique in its list */
                     name: string;
@@ -2943,7 +2943,7 @@ export interface components {
                     /** @description Name of the streams it is for; `*` and `?` match. Absent: all */
                     streams?: string;
                 }[];
-                /** @description With this list only clients with one of its tokens may play; with an empty one nobody may */
+                /** @description If this list exists, only clients with one of its tokens may play; if it is empty, nobody may */
                 playTokens?: {
                     /** @description Its name; unique in its list */
                     name: string;
@@ -4479,7 +4479,7 @@ export interface components {
                     fallbackStreamName?: string;
                 }[];
             };
-            /** @description Behaviour of a stream when its encoder goes away, or another one comes */
+            /** @description Behaviour of a stream when its encoder leaves, or another encoder comes */
             sourceLoss?: {
                 /**
                  * @description Keeps a pushed stream without a source for this long, ms; the next source continues it. 0 ends it at once
@@ -4561,7 +4561,7 @@ export interface components {
                 /** @description The rules file, see docs/guide/events.md */
                 path?: string;
             };
-            /** @description With this list only clients with one of its keys may publish; with an empty one nobody may */
+            /** @description If this list exists, only clients with one of its keys may publish; if it is empty, nobody may */
             publishKeys?: {
                 /** @description Its name; unique in its list */
                 name: string;
@@ -4576,7 +4576,7 @@ export interface components {
                 /** @description Name of the streams it is for; `*` and `?` match. Absent: all */
                 streams?: string;
             }[];
-            /** @description With this list only clients with one of its tokens may play; with an empty one nobody may */
+            /** @description If this list exists, only clients with one of its tokens may play; if it is empty, nobody may */
             playTokens?: {
                 /** @description Its name; unique in its list */
                 name: string;
@@ -8039,7 +8039,7 @@ export interface operations {
                             fallbackStreamName?: string;
                         }[];
                     };
-                    /** @description Behaviour of a stream when its encoder goes away, or another one comes */
+                    /** @description Behaviour of a stream when its encoder leaves, or another encoder comes */
                     sourceLoss?: {
                         /**
                          * @description Keeps a pushed stream without a source for this long, ms; the next source continues it. 0 ends it at once
@@ -8121,7 +8121,7 @@ export interface operations {
                         /** @description The rules file, see docs/guide/events.md */
                         path?: string;
                     };
-                    /** @description With this list only clients with one of its keys may publish; with an empty one nobody may */
+                    /** @description If this list exists, only clients with one of its keys may publish; if it is empty, nobody may */
                     publishKeys?: {
                         /** @description Its name; unique in its list */
                         name: string;
@@ -8136,7 +8136,7 @@ export interface operations {
                         /** @description Name of the streams it is for; `*` and `?` match. Absent: all */
                         streams?: string;
                     }[];
-                    /** @description With this list only clients with one of its tokens may play; with an empty one nobody may */
+                    /** @description If this list exists, only clients with one of its tokens may play; if it is empty, nobody may */
                     playTokens?: {
                         /** @description Its name; unique in its list */
                         name: string;

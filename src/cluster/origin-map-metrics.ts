@@ -9,7 +9,7 @@ const MAPS: MetricDefinition = {
 };
 const STREAMS: MetricDefinition = {
   name: 'millrace_origin_map_streams',
-  help: 'Streams that edges are to find here: registered, or waiting for Redis or for the entry of another server to go',
+  help: 'Streams that edges can find at this server: registered, or waiting for Redis or for the end of an entry of another server',
   type: 'gauge',
 };
 const LOOK_UPS: MetricDefinition = {
@@ -19,17 +19,17 @@ const LOOK_UPS: MetricDefinition = {
 };
 const REFUSED: MetricDefinition = {
   name: 'millrace_origin_map_refused_total',
-  help: 'Commands that were not sent because too many had no answer',
+  help: 'Commands to Redis that were not sent because too many waited for an answer',
   type: 'counter',
 };
 const LEASES: MetricDefinition = {
   name: 'millrace_shared_work_leases',
-  help: 'Pulls, channels and pushes that several nodes know and this one does',
+  help: 'Shared pulls, channels and pushes that this node carries out',
   type: 'gauge',
 };
 const LOST: MetricDefinition = {
   name: 'millrace_shared_work_lost_total',
-  help: 'Those that another node has taken over from this one',
+  help: 'Pulls, channels and pushes that another node has taken over from this one',
   type: 'counter',
 };
 

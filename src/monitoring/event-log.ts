@@ -246,7 +246,7 @@ function dayOf(ms: number): string {
 
 const METRICS = {
   lines: { name: 'millrace_event_log_lines_total', help: 'Lines written to the event log', type: 'counter' },
-  lost: { name: 'millrace_event_log_lost_total', help: 'Lines that could not be written', type: 'counter' },
+  lost: { name: 'millrace_event_log_lost_total', help: 'Lines of the event log that could not be written', type: 'counter' },
 } as const satisfies Record<string, MetricDefinition>;
 
 /** For Prometheus; null: the server has no event log. */

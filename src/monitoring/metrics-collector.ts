@@ -9,7 +9,7 @@ const TURN_MS = 3;
 const LIMITS = {
   limit: {
     name: 'millrace_metrics_streams_limit',
-    help: 'Streams, and applications, that may have labels of their own (Managers/Metrics/MaxStreams)',
+    help: 'Limit of streams, and of applications, with their own labels (Managers/Metrics/MaxStreams)',
     type: 'gauge',
   },
   without: {
@@ -19,7 +19,7 @@ const LIMITS = {
   },
   refused: {
     name: 'millrace_metrics_labels_refused_total',
-    help: 'Streams that found no room for labels of their own',
+    help: 'Streams without their own labels because too many streams have labels',
     type: 'counter',
   },
 } as const satisfies Record<string, MetricDefinition>;

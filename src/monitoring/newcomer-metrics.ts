@@ -12,7 +12,7 @@ const WAITING: MetricDefinition = {
 };
 const REFUSED: MetricDefinition = {
   name: 'millrace_newcomers_refused_total',
-  help: 'Those that found no room to wait in',
+  help: 'Connections, publications and streams refused because too many waited for their turn',
   type: 'counter',
 };
 

@@ -29,7 +29,7 @@ const METRICS = {
   open: gauge('process_open_fds', 'File descriptors in use'),
   most: gauge('process_max_fds', 'File descriptors that the process may have'),
   build: gauge('millrace_build_info', 'Always 1; the labels tell what runs'),
-  uptime: gauge('millrace_uptime_seconds', 'Since the process started'),
+  uptime: gauge('millrace_uptime_seconds', 'Time since the process started'),
   mode: counter('millrace_cpu_seconds_total', 'CPU time of the server, all its threads together, by mode'),
   mainThread: counter('millrace_main_thread_cpu_seconds_total', 'CPU time of the main thread'),
   heapUsed: gauge('millrace_heap_used_bytes', 'Heap of the main thread in use'),
@@ -37,12 +37,12 @@ const METRICS = {
   external: gauge('millrace_external_memory_bytes', 'Memory outside of the heap that JavaScript objects hold, buffers included'),
   loopDelay: {
     name: 'millrace_event_loop_delay_seconds',
-    help: 'How late the main thread came to what was due ten times a second, since metrics were first asked for',
+    help: 'Delay of a timer of the main thread that is due ten times a second, since the first request of metrics',
     type: 'histogram',
   },
   loopActive: counter('millrace_event_loop_active_seconds_total', 'Time in which the event loop of the main thread did not wait'),
-  conditions: gauge('millrace_degraded_reasons', 'What is wrong with the server as /health tells it; 0: nothing'),
-  logLost: gauge('millrace_log_lost_lines', 'Lines of the log that could not be written and that no line has told of yet'),
+  conditions: gauge('millrace_degraded_reasons', 'Number of problems that /health reports; 0: none'),
+  logLost: gauge('millrace_log_lost_lines', 'Lines of the log that could not be written, and that the log has not reported yet'),
 } as const satisfies Record<string, MetricDefinition>;
 
 /** Figures of the process that asks. */

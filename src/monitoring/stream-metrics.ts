@@ -43,10 +43,14 @@ const METRICS = {
   },
   queueDrops: {
     name: 'millrace_queue_dropped_total',
-    help: 'What queues of a kind have dropped: packets, or KiB for those of files, messages for those of delivery threads',
+    help: 'Packets dropped by queues of a kind; KiB for queues of files, messages for queues of delivery threads',
     type: 'counter',
   },
-  queueSize: { name: 'millrace_queue_size', help: 'What waits in queues of a kind now, in the same units', type: 'gauge' },
+  queueSize: {
+    name: 'millrace_queue_size',
+    help: 'Packets that wait in queues of a kind now; KiB for queues of files, messages for queues of delivery threads',
+    type: 'gauge',
+  },
 } as const satisfies Record<string, MetricDefinition>;
 
 const APPLICATION: readonly SeriesDefinition<Application>[] = [
@@ -104,20 +108,20 @@ const STREAM: readonly SeriesDefinition<InboundStream>[] = [
   },
   {
     name: 'millrace_stream_source_connected',
-    help: 'Whether a stream has its source: 1, or 0 while it waits for one; how many have one for all others',
+    help: 'Whether a stream has its source: 1, or 0 while it waits for one; for streams without labels their number with a source',
     type: 'gauge',
     value: ({ source }) => (source.present ? 1 : 0),
   },
   {
     name: 'millrace_stream_source_silence_seconds',
-    help: 'Since the source of a stream sent audio or video; the longest of all others',
+    help: 'Time since the source of a stream sent audio or video; for streams without labels the longest',
     type: 'gauge',
     others: 'max',
     value: ({ silence }) => silence / 1000,
   },
   {
     name: 'millrace_stream_source_changes_total',
-    help: 'How often another source took over a stream, stand-ins included',
+    help: 'Changes of the source of a stream, stand-ins included',
     type: 'counter',
     value: ({ source }) => source.changes,
   },
@@ -130,7 +134,7 @@ const STREAM: readonly SeriesDefinition<InboundStream>[] = [
   },
   {
     name: 'millrace_stream_keyframe_interval_seconds',
-    help: 'Between the last two keyframes of the first video track from the source; the longest of all others',
+    help: 'Time between the last two keyframes of the first video track from the source; for streams without labels the longest',
     type: 'gauge',
     others: 'max',
     value: (stream) => {

@@ -27,11 +27,11 @@ export interface TranscoderLoad {
 const METRICS = {
   processes: {
     name: 'millrace_transcoder_processes',
-    help: 'Transcoder processes that run, those that read files included',
+    help: 'Running transcoder processes, with those that read files',
     type: 'gauge',
   },
   most: { name: 'millrace_transcoder_processes_limit', help: 'Transcoder processes that may run at once', type: 'gauge' },
-  jobs: { name: 'millrace_transcoder_jobs', help: 'Streams of which something is encoded', type: 'gauge' },
+  jobs: { name: 'millrace_transcoder_jobs', help: 'Streams with encodes', type: 'gauge' },
   received: { name: 'millrace_transcoder_received_packets_total', help: 'Packets handed to decoders', type: 'counter' },
   encoded: {
     name: 'millrace_transcoder_encoded_packets_total',
@@ -45,11 +45,15 @@ const METRICS = {
   },
   hung: {
     name: 'millrace_transcoder_jobs_hung_total',
-    help: 'Jobs that hung in a process which went on with others and is ended after them',
+    help: 'Jobs that hung in a transcoder process that continued with other jobs',
     type: 'counter',
   },
-  failures: { name: 'millrace_transcoder_encode_failures_total', help: 'Encodes that failed, each as often as it did', type: 'counter' },
-  refused: { name: 'millrace_transcoder_jobs_refused_total', help: 'Streams that found no process free', type: 'counter' },
+  failures: { name: 'millrace_transcoder_encode_failures_total', help: 'Failures of encodes', type: 'counter' },
+  refused: {
+    name: 'millrace_transcoder_jobs_refused_total',
+    help: 'Streams that got no transcoder process because all were taken',
+    type: 'counter',
+  },
 } as const satisfies Record<string, MetricDefinition>;
 
 /** Metrics of the transcoder. Drops of its queues are in `millrace_queue_dropped_total`. */

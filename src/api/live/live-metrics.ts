@@ -3,14 +3,22 @@ import { labelText, type MetricDefinition, type MetricSource } from '../../util/
 import type { EventFeed } from './live-feed.ts';
 
 const METRICS = {
-  events: { name: 'millrace_events_total', help: 'What has happened, as GET /v1/events tells it', type: 'counter' },
-  folded: { name: 'millrace_events_folded_total', help: 'Sessions and refusals told as part of a sum', type: 'counter' },
+  events: { name: 'millrace_events_total', help: 'Events of GET /v1/events', type: 'counter' },
+  folded: { name: 'millrace_events_folded_total', help: 'Sessions and refusals that were reported only in a sum', type: 'counter' },
   followers: { name: 'millrace_event_followers', help: 'Clients of GET /v1/events', type: 'gauge' },
-  refused: { name: 'millrace_event_followers_refused_total', help: 'Those that found no room', type: 'counter' },
-  cut: { name: 'millrace_event_followers_cut_total', help: 'Those that took nothing for too long', type: 'counter' },
+  refused: {
+    name: 'millrace_event_followers_refused_total',
+    help: 'Clients of GET /v1/events refused because there were too many',
+    type: 'counter',
+  },
+  cut: {
+    name: 'millrace_event_followers_cut_total',
+    help: 'Clients of GET /v1/events disconnected because they read nothing for too long',
+    type: 'counter',
+  },
   missed: {
     name: 'millrace_events_missed_total',
-    help: 'Events that followers were told a gap for, because they were behind',
+    help: 'Events that slow clients of GET /v1/events missed',
     type: 'counter',
   },
 } as const satisfies Record<string, MetricDefinition>;

@@ -74,13 +74,13 @@ export const AccessKeySchema = object('A key', KEY_MEMBERS, { finish });
 
 /** `<PublishKeys>`. */
 export const PublishKeysSchema = list(
-  'With this list only clients with one of its keys may publish; with an empty one nobody may',
+  'If this list exists, only clients with one of its keys may publish; if it is empty, nobody may',
   object('A key for publishers', KEY_MEMBERS, { finish }),
   { flatten: 'publishKey' },
 );
 /** `<PlayTokens>`. */
 export const PlayTokensSchema = list(
-  'With this list only clients with one of its tokens may play; with an empty one nobody may',
+  'If this list exists, only clients with one of its tokens may play; if it is empty, nobody may',
   object('A token for players', KEY_MEMBERS, { finish }),
   { flatten: 'playToken' },
 );

@@ -58,7 +58,7 @@ const OWN_KEYS: readonly string[] = ['session', 'direction', 'transport', 'forma
 
 /** `<SignedPolicy>`. */
 export const SignedPolicySchema = object(
-  'Lets only signed URLs in',
+  'Requires signed URLs',
   {
     policyQueryKeyName: text('Query key of the policy'),
     signatureQueryKeyName: text('Query key of the signature'),
@@ -92,7 +92,7 @@ export const MAX_WEBHOOK_TIMEOUT_MS = 10_000;
 
 /** `<AdmissionWebhooks>`. */
 export const AdmissionWebhooksSchema = object(
-  'Asks a control server whom to admit',
+  'A control server admits or refuses each client',
   {
     controlServerUrl: text('URL of the control server', { form: 'url' }),
     secretKey: text('Key that signs the requests; may be empty', { default: '' }),

@@ -8,7 +8,7 @@ const hertz = (what: string) => optional(integer(`${what}, Hz`, { minimum: 0 }))
 const rate = (what: string, alias: string) => optional(real(`${what}, per second`, { minimum: 0, aliases: [alias] }));
 
 const IngressSchema = object('Rules for streams coming in', {
-  streamStatus: presence('A stream comes or goes'),
+  streamStatus: presence('A stream begins or ends'),
   minBitrate: optional(bitrate('Least bit rate, bit/s')),
   maxBitrate: optional(bitrate('Most bit rate, bit/s')),
   minFramerate: rate('Least frames', 'minFPS'),
@@ -24,7 +24,7 @@ const IngressSchema = object('Rules for streams coming in', {
 });
 
 const EgressSchema = object('Rules for streams going out', {
-  streamStatus: presence('A stream comes or goes'),
+  streamStatus: presence('A stream begins or ends'),
   llhlsReady: presence('LL-HLS can be played', 'LLHLSReady'),
   hlsReady: presence('HLS can be played', 'HLSReady'),
   transcodeStatus: presence('A codec fails'),

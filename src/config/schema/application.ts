@@ -70,7 +70,7 @@ const StandInSchema = object(
 export type StandInConfig = Static<typeof StandInSchema>;
 
 /** `<SourceLoss>`, an extension of Millrace. */
-const SourceLossSchema = object('Behaviour of a stream when its encoder goes away, or another one comes', {
+const SourceLossSchema = object('Behaviour of a stream when its encoder leaves, or another encoder comes', {
   keepStreamMs: integer('Keeps a pushed stream without a source for this long, ms; the next source continues it. 0 ends it at once', {
     default: 0,
     minimum: 0,

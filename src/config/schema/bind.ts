@@ -38,7 +38,7 @@ const httpPorts = {
 };
 
 const deliveryThreads = optional(
-  integer('Threads that serve HTTP; absent: one per core, 0: none of its own. The largest of all HTTP publishers counts', {
+  integer('Threads that serve HTTP; absent: one per core, 0: no own threads. The largest value of all HTTP publishers counts', {
     minimum: 0,
     maximum: 256,
   }),
@@ -68,7 +68,7 @@ const signalling = () => optional(httpListener('Signalling over WebSocket and HT
 const IceCandidatesSchema = object('Where media is exchanged', {
   iceCandidate: list('Addresses as `<ip>:<ports>/udp`; `*` is every address of the machine', text('Address'), { default: ['*:10000/udp'] }),
   tcpRelay: list('Addresses of the TURN relay over TCP, as `<ip>:<port>`', text('Address'), { default: [] }),
-  tcpForce: boolean('Every viewer gets the relay', { default: false }),
+  tcpForce: boolean('The relay is offered to every viewer', { default: false }),
   tcpRelayWorkerCount: integer('Workers of the relay; read for compatibility', { default: 1, minimum: 0, ...WORKERS }),
   iceWorkerCount: integer('Workers; read for compatibility', { default: 1, minimum: 0, ...WORKERS }),
   enableLinkLocalAddress: boolean('Also offers link-local addresses', { default: false }),
@@ -118,7 +118,7 @@ const BindApiSchema = object(
   {
     port: optional(port('Port for HTTP', { protocols: ['tcp'] })),
     tlsPort: optional(port('Port for HTTPS; needs Managers/Host/TLS', { protocols: ['tcp'], xml: 'TLSPort' })),
-    ip: list('Addresses to listen on; without any, those of the server. An extension of Millrace', address('Address, or `*`'), {
+    ip: list('Addresses to listen on; default: those of the server. An extension of Millrace', address('Address, or `*`'), {
       xml: 'IP',
       default: [],
     }),
@@ -129,7 +129,7 @@ const BindApiSchema = object(
 /** `<Bind><Managers><Metrics>`. */
 const BindMetricsSchema = object('A port that answers `GET /metrics` and nothing else. An extension of Millrace', {
   port: port('Port for HTTP', { protocols: ['tcp'] }),
-  ip: list('Addresses to listen on; without any, those of the server', address('Address, or `*`'), { xml: 'IP', default: [] }),
+  ip: list('Addresses to listen on; default: those of the server', address('Address, or `*`'), { xml: 'IP', default: [] }),
 });
 
 /** The typed form of `<API>` in `<Bind>`; a port that is undefined is not opened. */
@@ -210,7 +210,7 @@ export const BindSchema = object('Listeners', {
             secretKey: optional(text('Key that this server proves to origins, 16 characters or more. An extension of Millrace')),
             caPath: optional(
               path(
-                'Certificates, PEM, that origins are verified by where a URL begins with `ovts`; default: those of the system. An extension of Millrace',
+                'Certificates (PEM) of the authorities that may sign certificates of origins with `ovts` URLs; default: those of the system. An extension of Millrace',
               ),
             ),
             workerCount,

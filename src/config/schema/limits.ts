@@ -6,7 +6,7 @@ const share = (description: string, byDefault: number) => integer(`${description
 
 /** Counted for each listener; of IPv6 the addresses of a /64 together. */
 const PerAddressSchema = object(
-  'What one client address may have at once, on each listener; addresses of one IPv6 /64 count together. Never more than half of what the listener accepts',
+  'Limits of one client address for each listener; addresses of one IPv6 /64 count together. Never more than half of what the listener accepts',
   {
     publishers: share('Connections of encoders: RTMP, SRT, MPEG-TS over TCP, WebRTC', 256),
     viewers: share('Connections and sessions of viewers: HTTP, WebRTC, SRT, edges. Offices and mobile networks share an address', 5000),

@@ -26,7 +26,7 @@ export const ModulesSchema = object(
       { default: {}, ...unbuilt('streams that cannot keep up drop frames and stay') },
     ),
     playerPage: module(
-      'A browser that opens `http://HOST:3333/APP/STREAM` gets a page that plays the stream, as far as access control lets it. An extension of Millrace',
+      'A browser that opens `http://HOST:3333/APP/STREAM` gets a page that plays the stream, if access control permits it. An extension of Millrace',
       true,
     ),
     dynamicAppRemoval: module('Removes applications made from a template once they have no streams', false),

@@ -29,7 +29,7 @@ const RedisServerSchema = object(
     auth: optional(text('Password')),
     sentinelUsername: optional(text('User of the Sentinels; needs `SentinelAuth`')),
     sentinelAuth: optional(text('Password of the Sentinels')),
-    caPath: optional(path('Certificates, PEM, that Redis has to be signed by with TLS; default: those of the system')),
+    caPath: optional(path('Certificates (PEM) of the authorities that may sign the certificate of Redis; default: those of the system')),
   },
   { finish: finishing<RedisFinish>(judgeRedisServer) },
 );
@@ -70,7 +70,7 @@ const SharedWorkSchema = object(
   'For several nodes that have the same persistent pulls, channels and pushes of this virtual host: one of them does each. An extension of Millrace',
   {
     group: text('Nodes of one group share their work; letters, digits, `.`, `_` and `-`', { default: 'default' }),
-    leaseTime: integer('Another node takes over the work of a dead one after this long, ms', {
+    leaseTime: integer('Time after which another node takes over the work of a dead node, ms', {
       default: 10_000,
       minimum: 3000,
       maximum: 600_000,

@@ -27,7 +27,7 @@ const AnalyticsSchema = object(
 );
 
 const StorageSchema = object(
-  'Where the server may write what the API asks for: recordings and HLS dumps',
+  'Folders in which the API may let the server write recordings and HLS dumps',
   {
     allowedRoots: list(
       'Folders that recordings and dumps must lie in; relative ones start at the state folder. Default: every folder the process may write to. A DVR folder of its own must lie in them, too',
@@ -60,7 +60,7 @@ const DrainSchema = object(
 );
 
 const EventLogSchema = object(
-  'Keeps what happens as lines of JSON in `events.log`, as `GET /v1/events` tells it. Without this nothing is kept. An extension of Millrace',
+  'Writes each event of `GET /v1/events` as a line of JSON to `events.log`. Without this element no event is written. An extension of Millrace',
   {
     path: optional(path('Folder; default: `logs` in the state folder')),
     maxFileMiB: integer(

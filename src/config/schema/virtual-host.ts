@@ -10,7 +10,7 @@ import { TlsSchema } from './tls.ts';
 /** `<Names>`: one name in each `<Name>`. */
 export const hostNames = list('Host names or addresses; `*` and `?` match', text('Host name', { form: 'host' }), { flatten: 'name' });
 
-const HostSchema = object('Under which names it is reached', {
+const HostSchema = object('Names under which clients reach the virtual host', {
   names: hostNames,
   tls: optional(as(TlsSchema, 'Certificate for TLS ports', { xml: 'TLS' })),
 });
@@ -54,7 +54,7 @@ const OriginSchema = object(
 /** The typed form of `<Origin>`: the scheme is known and in lower case. */
 export type OriginConfig = Static<typeof OriginSchema>;
 
-const OriginsSchema = object('Streams pulled when a viewer asks for them', {
+const OriginsSchema = object('Streams that are pulled when a viewer requests them', {
   properties: object(
     'Settings of all origins',
     {

@@ -13,9 +13,9 @@ const METRICS: readonly (readonly [name: string, help: string, figure: Exclude<k
   ['timeouts_total', 'Connections closed because the client took too long', 'timeouts'],
   ['aborts_total', 'Connections that ended before an answer was sent completely', 'aborts'],
   ['sent_bytes_total', 'Bytes of answers, without TLS', 'bytesSent'],
-  ['unkept_answers_total', 'Answers for several viewers that found no room to be kept, and were made again', 'unkept'],
+  ['unkept_answers_total', 'Answers for several viewers that were made again because there was no room to keep them', 'unkept'],
   ['held_requests_total', 'Requests that waited in the addon for the answer to an equal one', 'held'],
-  ['unheld_requests_total', 'Requests for which the addon had no room to wait, and which JavaScript held', 'crowded'],
+  ['unheld_requests_total', 'Requests that waited in JavaScript because the addon had no room for them', 'crowded'],
 ];
 
 const DEFINITIONS = METRICS.map(

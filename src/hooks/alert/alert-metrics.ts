@@ -3,11 +3,11 @@ import type { MetricDefinition, MetricSource } from '../../util/metrics.ts';
 import type { AlertFigures } from './alert-sender.ts';
 
 const METRICS: readonly (readonly [name: string, help: string, figure: keyof AlertFigures])[] = [
-  ['delivered_total', 'Alerts that their server has answered', 'delivered'],
-  ['unwelcome_total', 'Alerts that it answered with something else than status 200 and a JSON object', 'unwelcome'],
-  ['failed_total', 'Alerts given up, because it could not be reached', 'failed'],
-  ['dropped_total', 'Alerts that gave way to newer ones, because too many waited', 'dropped'],
-  ['waiting', 'Alerts it is still to hear', 'waiting'],
+  ['delivered_total', 'Alerts that the alert server answered', 'delivered'],
+  ['unwelcome_total', 'Alerts that the alert server answered with something else than status 200 and a JSON object', 'unwelcome'],
+  ['failed_total', 'Alerts given up because the alert server could not be reached', 'failed'],
+  ['dropped_total', 'Alerts dropped because too many newer alerts waited', 'dropped'],
+  ['waiting', 'Alerts that wait to be sent', 'waiting'],
 ];
 const DEFINITIONS = METRICS.map(
   ([name, help]): MetricDefinition => ({ name: `millrace_alerts_${name}`, help, type: name.endsWith('_total') ? 'counter' : 'gauge' }),

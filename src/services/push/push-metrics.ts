@@ -20,8 +20,12 @@ export function pushMetrics(counts: PushCounts, tasks: () => Iterable<{ readonly
     counterMetrics(counts, [
       ['connections', 'push_connections_total', 'Connections to receivers that took media'],
       ['bytes', 'push_sent_bytes_total', 'Bytes sent to receivers of pushes'],
-      ['failures', 'push_failures_total', 'How often a push failed: its receiver was not reached, was lost, or cannot take the stream'],
-      ['dropped', 'push_dropped_packets_total', 'Packets that receivers of pushes were too slow for, counted when their connection ends'],
+      ['failures', 'push_failures_total', 'Failures of pushes: the receiver was not reached, was lost, or cannot take the stream'],
+      [
+        'dropped',
+        'push_dropped_packets_total',
+        'Packets dropped because the receiver of a push was too slow, counted when its connection ends',
+      ],
     ]),
   ];
 }

@@ -45,7 +45,7 @@ export function recordMetrics(
     counterMetrics(counts, [
       ['files', 'recorded_files_total', 'Recorded files that were finished'],
       ['bytes', 'recorded_bytes_total', 'Bytes written into recorded files'],
-      ['failures', 'recording_failures_total', 'How often a recording failed'],
+      ['failures', 'recording_failures_total', 'Failures of recordings'],
     ]),
     keptMetrics(library),
   ];

@@ -54,17 +54,17 @@ const series = <T>(name: string, help: string, value: (item: T) => number | unde
 const VIEWERS: readonly SeriesDefinition<ViewerTotals>[] = [
   series('sent_packets_total', 'RTP packets sent to the viewers of an output stream', ({ packets }) => packets),
   series('lost_packets_total', 'RTP packets that the viewers of an output stream report lost, repaired or not', ({ lost }) => lost),
-  series('nacked_packets_total', 'RTP packets that the viewers of an output stream asked for again', ({ nacked }) => nacked),
+  series('nacked_packets_total', 'RTP packets that the viewers of an output stream requested again', ({ nacked }) => nacked),
   series('resent_packets_total', 'RTP packets sent again to the viewers of an output stream', ({ resent }) => resent),
   series(
     'viewer_keyframe_requests_total',
-    'Keyframes that the viewers of an output stream asked for',
+    'Keyframes that the viewers of an output stream requested',
     ({ keyframeRequests }) => keyframeRequests,
   ),
   series('longest_rtt_seconds', 'The longest round trip to a viewer of an output stream', ({ roundTrip }) => roundTrip, 'max'),
   series(
     'least_bandwidth_estimate_bytes_per_second',
-    'What the slowest path to a viewer of an output stream carries, by the estimate of the viewer or ours',
+    'Bandwidth of the slowest path to a viewer of an output stream, estimated by the viewer or the server',
     ({ estimate }) => (estimate === undefined ? undefined : estimate / 8),
     'none',
   ),
@@ -75,13 +75,17 @@ const PUBLISHERS: readonly SeriesDefinition<PublisherTotals>[] = [
   series('received_lost_packets_total', 'RTP packets of the publisher of a stream that stayed lost', ({ lost }) => lost),
   series(
     'received_recovered_packets_total',
-    'RTP packets of the publisher of a stream that came when asked for again',
+    'RTP packets of the publisher of a stream that were lost and sent again',
     ({ recovered }) => recovered,
   ),
-  series('requested_packets_total', 'RTP packets that the publisher of a stream was asked to send again', ({ requested }) => requested),
+  series(
+    'requested_packets_total',
+    'RTP packets that the server requested again from the publisher of a stream',
+    ({ requested }) => requested,
+  ),
   series(
     'publisher_keyframe_requests_total',
-    'Keyframes that the publisher of a stream was asked for',
+    'Keyframes that the server requested from the publisher of a stream',
     ({ keyframeRequests }) => keyframeRequests,
   ),
 ];
@@ -101,13 +105,13 @@ const TRANSPORT: readonly (readonly [keyof TransportCounters, MetricDefinition])
   ['sendErrors', metric('counter', 'send_errors_total', 'Datagrams that the system refused to send')],
   ['congested', metric('counter', 'congested_datagrams_total', 'Datagrams given up because the socket stayed full')],
   ['droppedFrames', metric('counter', 'dropped_frames_total', 'Frames given up because a sender thread fell behind')],
-  ['lostTooOld', metric('counter', 'unavailable_packets_total', 'Lost packets that were asked for too late to be sent again')],
+  ['lostTooOld', metric('counter', 'unavailable_packets_total', 'Lost packets that viewers requested too late to be sent again')],
   ['ignoredNacks', metric('counter', 'ignored_nacks_total', 'Reports of losses left out because a sender thread fell behind')],
   ['nacks', metric('counter', 'nacks_total', 'Reports of losses from viewers (NACK)')],
-  ['datagramsReceived', metric('counter', 'received_datagrams_total', 'Datagrams that came to the media ports')],
+  ['datagramsReceived', metric('counter', 'received_datagrams_total', 'Datagrams received by the media ports')],
   ['strangers', metric('counter', 'stranger_datagrams_total', 'Datagrams of no known peer or protocol')],
   ['droppedEvents', metric('counter', 'dropped_events_total', 'Datagrams dropped because the main thread fell behind')],
-  ['turnedAway', metric('counter', 'turned_away_total', 'Sessions and connections refused because too many lead to nothing')],
+  ['turnedAway', metric('counter', 'turned_away_total', 'Sessions and connections refused because too many others were not completed')],
 ];
 
 /** Figures of the media ports, of viewers by output stream, of publishers by stream. */

@@ -23,13 +23,13 @@ const METRICS: readonly Metric[] = [
   ['sent_bytes_total', 'Payload sent, without retransmissions', ({ sender }) => sender.bytesSent],
   ['sent_retransmitted_packets_total', 'Data packets sent again', ({ sender }) => sender.packetsRetransmitted],
   ['sent_lost_packets_total', 'Data packets the peer reported missing', ({ sender }) => sender.packetsReportedLost],
-  ['sent_late_packets_total', 'Data packets given up because their time was over', ({ sender }) => sender.packetsDroppedLate],
-  ['sent_refused_packets_total', 'Data packets for which there was no room', ({ sender }) => sender.packetsRefused],
+  ['sent_late_packets_total', 'Data packets not sent again because their latency was over', ({ sender }) => sender.packetsDroppedLate],
+  ['sent_refused_packets_total', 'Data packets dropped because the send buffer was full', ({ sender }) => sender.packetsRefused],
   ['received_packets_total', 'Data packets received', ({ receiver }) => receiver.packetsReceived],
   ['received_bytes_total', 'Payload handed out', ({ receiver }) => receiver.bytesDelivered],
   ['received_retransmitted_packets_total', 'Data packets received that were sent again', ({ receiver }) => receiver.packetsRetransmitted],
   ['received_lost_packets_total', 'Data packets found missing', ({ receiver }) => receiver.packetsLost],
-  ['received_late_packets_total', 'Data packets that did not come in time', ({ receiver }) => receiver.packetsDroppedLate],
+  ['received_late_packets_total', 'Data packets that did not arrive in time', ({ receiver }) => receiver.packetsDroppedLate],
   ['received_undecryptable_packets_total', 'Data packets without a usable key', ({ receiver }) => receiver.packetsUndecryptable],
 ];
 

@@ -8,11 +8,11 @@ export class DumpCounts {
 }
 
 const METRICS = {
-  dumps: { name: 'millrace_dumps', help: 'HLS dumps that run', type: 'gauge' },
+  dumps: { name: 'millrace_dumps', help: 'Running HLS dumps', type: 'gauge' },
   segments: { name: 'millrace_dump_segments_total', help: 'Segments that dumps have written', type: 'counter' },
   failures: {
     name: 'millrace_dump_failures_total',
-    help: 'How often a dump ended, or began to miss segments, because files could not be written',
+    help: 'Dumps that ended, or began to miss segments, because files could not be written',
     type: 'counter',
   },
 } as const satisfies Record<string, MetricDefinition>;

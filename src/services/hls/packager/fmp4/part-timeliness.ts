@@ -12,7 +12,7 @@ const MAX_STREAMS_AT_ONCE = 100;
 
 const LATENESS: MetricDefinition = {
   name: 'millrace_llhls_part_lateness_seconds',
-  help: 'By how much a part came later than PART-TARGET after the one before it, of LL-HLS streams that somebody watches',
+  help: 'Delay of a part beyond PART-TARGET after the part before it, of LL-HLS streams with viewers',
   type: 'histogram',
 };
 
@@ -25,7 +25,7 @@ const SERIES: readonly SeriesDefinition<StreamTimeliness>[] = [
   },
   {
     name: 'millrace_llhls_late_parts_total',
-    help: 'Parts that came late by half of PART-TARGET or more while somebody watched the output stream',
+    help: 'Parts that were late by half of PART-TARGET or more while the output stream had viewers',
     type: 'counter',
     value: ({ late }) => late,
   },
