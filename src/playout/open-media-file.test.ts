@@ -121,21 +121,27 @@ describe('a media file', () => {
     await bytes.close();
   });
 
-  it('fails when a small file claims very long audio before its start, without blocking the event loop', async () => {
-    const bytes = readFileSync(encode('priming.m4a', ['-vn', '-c:a', 'aac']));
-    const put = (type: string, values: readonly (readonly [at: number, value: number])[]): void => {
-      for (const [at, value] of values) bytes.writeUInt32BE(value, bytes.indexOf(type) + at);
-    };
-    // One byte each, without duration, all in one chunk.
-    put('stsz', [
+  const put = (bytes: Buffer, type: string, values: readonly (readonly [at: number, value: number])[]): void => {
+    for (const [at, value] of values) bytes.writeUInt32BE(value, bytes.indexOf(type) + at);
+  };
+
+  /** As many samples as a table can name, of one byte and without duration. */
+  const claimEndless = (bytes: Buffer): void => {
+    put(bytes, 'stsz', [
       [8, 1],
       [12, 0xff_ff_ff_ff],
     ]);
-    put('stts', [
+    put(bytes, 'stts', [
       [12, 0xff_ff_ff_ff],
       [16, 0],
     ]);
-    put('stsc', [[16, 0xff_ff_ff_ff]]);
+  };
+
+  it('fails when a small file claims very long audio before its start, without blocking the event loop', async () => {
+    const bytes = readFileSync(encode('priming.m4a', ['-vn', '-c:a', 'aac']));
+    claimEndless(bytes);
+    // All in one chunk.
+    put(bytes, 'stsc', [[16, 0xff_ff_ff_ff]]);
     const file = await openMediaFile(inMemory(bytes), new RecordingLogger());
     let turns = 0;
     const others = setInterval(() => {
@@ -149,26 +155,16 @@ describe('a media file', () => {
   /** Samples of one byte without number, all at one time and place. */
   const endless = (): Buffer => {
     const bytes = readFileSync(encode('endless.mp4', [...H264, '-an']));
-    const put = (type: string, values: readonly (readonly [at: number, value: number])[]): void => {
-      for (const [at, value] of values) bytes.writeUInt32BE(value, bytes.indexOf(type) + at);
-    };
-    put('stsz', [
-      [8, 1],
-      [12, 0xff_ff_ff_ff],
-    ]);
-    put('stts', [
-      [12, 0xff_ff_ff_ff],
-      [16, 0],
-    ]);
+    claimEndless(bytes);
     // The first is shown when it is decoded, all others very much later.
     expect(bytes.indexOf('ctts')).toBeGreaterThan(0);
-    put('ctts', [
+    put(bytes, 'ctts', [
       [12, 1],
       [16, 0],
       [20, 0xff_ff_ff_ff],
       [24, 0x10_00_00_00],
     ]);
-    put('stsc', [[16, 0xff_ff_ff_ff]]);
+    put(bytes, 'stsc', [[16, 0xff_ff_ff_ff]]);
     // A file can be started at each of them.
     bytes.write('free', bytes.indexOf('stss'), 'latin1');
     return bytes;
