@@ -1124,9 +1124,9 @@ export interface components {
              * @default ovenmediaengine.com
              */
             distribution?: string;
-            /** @description Names under which clients reach the virtual host */
+            /** @description Host names and certificate of the virtual host */
             host: {
-                /** @description Host names or addresses; `*` and `?` match */
+                /** @description Host names or addresses; `*` and `?` are wildcards */
                 names: string[];
                 /** @description Certificate for TLS ports */
                 tls?: {
@@ -1144,10 +1144,10 @@ export interface components {
                 policyQueryKeyName: string;
                 /** @description Query key of the signature */
                 signatureQueryKeyName: string;
-                /** @description Key of the signatures; not empty */
+                /** @description Key of the signatures; must not be empty */
                 secretKey: string;
                 /**
-                 * @description Where it applies
+                 * @description Providers and publishers to which it applies
                  * @default {}
                  */
                 enables?: {
@@ -1173,12 +1173,12 @@ export interface components {
                  */
                 secretKey?: string;
                 /**
-                 * @description Refuses when there is no answer for this long, ms
+                 * @description Time limit for an answer, ms; without an answer the client is refused
                  * @default 3000
                  */
                 timeout?: number;
                 /**
-                 * @description Where it applies
+                 * @description Providers and publishers to which it applies
                  * @default {}
                  */
                 enables?: {
@@ -1202,50 +1202,50 @@ export interface components {
                  */
                 properties?: {
                     /**
-                     * @description Tries the next source after this long without input, ms
+                     * @description Time without input after which the next source is tried, ms
                      * @default 3000
                      */
                     noInputFailoverTimeout?: number;
                     /**
-                     * @description Ends a stream after this long without viewers, ms
+                     * @description Time without viewers after which a stream ends, ms
                      * @default 60000
                      */
                     unusedStreamDeletionTimeout?: number;
                     /**
-                     * @description How often the first source is probed, ms
+                     * @description Interval between probes of the first source, ms
                      * @default 3000
                      */
                     streamFailbackTimeout?: number;
                     /**
-                     * @description Rounds through the sources before giving up
+                     * @description Number of rounds through the sources before the stream is given up
                      * @default 1
                      */
                     retryCount?: number;
                 };
                 /**
-                 * @description Origins, in the order they are tried
+                 * @description Origins; the first with a matching location is used
                  * @default []
                  */
                 origin?: {
-                    /** @description Prefix of `/<application>/<stream>`; the first origin that matches is taken */
+                    /** @description Prefix of `/<application>/<stream>`; the first matching origin is used */
                     location: string;
                     /** @description The source */
                     pass: {
                         /** @description `ovt`, `rtsp` or `file`; `ovts` is OVT over TLS, an extension of Millrace */
                         scheme: string;
-                        /** @description Where to pull from */
+                        /** @description URLs of the source */
                         urls: {
-                            /** @description Sources as `host[:port]/path`; the next is tried when one fails */
+                            /** @description URLs without scheme, `host[:port]/path`; when one fails, the next is tried */
                             url: string[];
                         };
                         /**
-                         * @description Passes the viewer's query on
+                         * @description Adds the query of the viewer to the URL of the source
                          * @default true
                          */
                         forwardQueryParams?: boolean;
                     };
                     /**
-                     * @description Kept without viewers
+                     * @description Keeps the streams without viewers, too
                      * @default false
                      */
                     persistent?: boolean;
@@ -1255,11 +1255,11 @@ export interface components {
                      */
                     failback?: boolean;
                     /**
-                     * @description The location must be equal instead of a prefix
+                     * @description The location must match exactly, not as a prefix
                      * @default false
                      */
                     strictLocation?: boolean;
-                    /** @description Passes the tracks on untouched; true for `ovt` and `ovts` when absent */
+                    /** @description Passes the tracks through unchanged; absent: true for `ovt` and `ovts`, else false */
                     relay?: boolean;
                     /**
                      * @description Starts without waiting for an RTCP sender report
@@ -1270,13 +1270,13 @@ export interface components {
             };
             /** @description Shares the addresses of streams between origins and edges */
             originMapStore?: {
-                /** @description Name under which this origin registers itself; origins only */
+                /** @description Host name that this origin registers for its streams; only for origins */
                 originHostName?: string;
                 /** @description The Redis server, a Sentinel set or a cluster */
                 redisServer: {
-                    /** @description `host:port` of one server; or `Url` */
+                    /** @description `host:port` of a single server; for anything else see `Url` */
                     host?: string;
-                    /** @description In place of `Host`: `redis://host:port/database`, `redis+sentinel://host:port,host:port/master/database` or `redis+cluster://host:port,host:port`; `rediss` with TLS */
+                    /** @description Instead of `Host`: `redis://host:port/database`, `redis+sentinel://host:port,host:port/master/database` or `redis+cluster://host:port,host:port`; `rediss` with TLS */
                     url?: string;
                     /** @description User of Redis 6 and later; needs `Auth` */
                     username?: string;
@@ -1286,13 +1286,13 @@ export interface components {
                     sentinelUsername?: string;
                     /** @description Password of the Sentinels */
                     sentinelAuth?: string;
-                    /** @description Certificates (PEM) of the authorities that may sign the certificate of Redis; default: those of the system */
+                    /** @description CA certificates (PEM) that verify the Redis server; default: the CA certificates of Node.js */
                     caPath?: string;
                 };
-                /** @description For several nodes that have the same persistent pulls, channels and pushes of this virtual host: one of them does each. An extension of Millrace */
+                /** @description Several nodes have the same persistent pulls, channels and pushes of this virtual host; one node carries out each of them. An extension of Millrace */
                 sharedWork?: {
                     /**
-                     * @description Nodes of one group share their work; letters, digits, `.`, `_` and `-`
+                     * @description Name of the group of nodes that share the work; letters, digits, `.`, `_` and `-`
                      * @default default
                      */
                     group?: string;
@@ -1302,7 +1302,7 @@ export interface components {
                      */
                     leaseTime?: number;
                     /**
-                     * @description A node continues its work while Redis is away, although another node may have begun it; otherwise the work stops when its lease ends
+                     * @description A node continues its work while Redis is away, although another node may have taken it over. If false, the work stops when its lease ends
                      * @default false
                      */
                     keepWithoutRedis?: boolean;
@@ -1314,7 +1314,7 @@ export interface components {
              */
             crossDomains?: {
                 /**
-                 * @description Allowed origins: `*` for all, or patterns such as `https://*.example.org`; without a scheme every scheme matches
+                 * @description Allowed origins: `*` for all, or patterns such as `https://*.example.org`; a pattern without a scheme matches every scheme
                  * @default []
                  */
                 urls?: string[];
@@ -1337,18 +1337,18 @@ export interface components {
                 /** @description Name of the application, the first part of stream URLs; unique in its virtual host */
                 name: string;
                 /**
-                 * @description `live`; `vod` is accepted and treated alike
+                 * @description `live` or `vod`; both mean the same
                  * @enum {string}
                  */
                 type: "live" | "vod";
                 /**
-                 * @description Output profiles and what they share
+                 * @description Output profiles and their common settings
                  * @default {}
                  */
                 outputProfiles?: {
                     /**
                      * @deprecated
-                     * @description Uses hardware where there is any
+                     * @description Uses hardware if available
                      * @default false
                      */
                     hardwareAcceleration?: boolean;
@@ -1387,29 +1387,29 @@ export interface components {
                      */
                     decodes?: {
                         /**
-                         * @description Threads of each decoder; 0 chooses
+                         * @description Threads of each decoder; 0: automatic
                          * @default 2
                          */
                         threadCount?: number;
                         /**
-                         * @description Decodes keyframes only, when nothing but images is made
+                         * @description Decodes only keyframes if the encodes make images but no video
                          * @default false
                          */
                         onlyKeyframes?: boolean;
                     };
                     /** @description Subtitles and overlays */
                     mediaOptions?: {
-                        /** @description Subtitles, which clients of the API send and files of scheduled channels bring */
+                        /** @description Subtitles from clients of the API and from files of scheduled channels */
                         subtitles?: {
                             /**
                              * @description Turns them on
                              * @default false
                              */
                             enable?: boolean;
-                            /** @description Label of the rendition shown at first */
+                            /** @description Label of the default rendition */
                             defaultLabel?: string;
                             /**
-                             * @description Languages
+                             * @description Subtitle renditions
                              * @default []
                              */
                             rendition?: {
@@ -1418,16 +1418,16 @@ export interface components {
                                 /** @description Language tag, e.g. `en` */
                                 language: string;
                                 /**
-                                 * @description Players may choose it on their own
+                                 * @description Players may select the rendition by themselves
                                  * @default false
                                  */
                                 autoSelect?: boolean;
                                 /**
-                                 * @description Forced subtitles: players show them by themselves
+                                 * @description Forced subtitles: players show them even if the viewer has chosen no subtitles
                                  * @default false
                                  */
                                 forced?: boolean;
-                                /** @description Makes the subtitles from speech: not built yet, of no effect */
+                                /** @description Makes the subtitles from speech: not built yet, has no effect */
                                 transcription?: {
                                     /**
                                      * @description Recogniser
@@ -1437,12 +1437,12 @@ export interface components {
                                     /** @description Model file */
                                     model: string;
                                     /**
-                                     * @description Which audio track, counted from 0
+                                     * @description Index of the audio track, from 0
                                      * @default 0
                                      */
                                     audioIndexHint?: number;
                                     /**
-                                     * @description Language spoken, or `auto`
+                                     * @description Spoken language, or `auto`
                                      * @default auto
                                      */
                                     sourceLanguage?: string;
@@ -1454,25 +1454,25 @@ export interface components {
                                 };
                             }[];
                         };
-                        /** @description Images laid over the video that is encoded */
+                        /** @description Images laid over encoded video */
                         overlays?: {
                             /**
                              * @description Turns them on
                              * @default false
                              */
                             enable?: boolean;
-                            /** @description The map file: which images lie over the video of which streams */
+                            /** @description Map file that assigns images to streams */
                             path?: string;
                         };
                     };
                     /**
-                     * @description The profiles; one output stream each
+                     * @description Output profiles; each makes one output stream
                      * @default []
                      */
                     outputProfile?: {
                         /** @description Name of the profile, unique in the application */
                         name: string;
-                        /** @description Name of the output stream; `${OriginStreamName}` stands for the name of the input */
+                        /** @description Name of the output stream; `${OriginStreamName}` stands for the name of the input stream */
                         outputStreamName: string;
                         /**
                          * @description The encodes of the profile; at least one
@@ -1485,12 +1485,12 @@ export interface components {
                              */
                             videos?: {
                                 /**
-                                 * @description Name that renditions refer to; `video_<n>` when absent
+                                 * @description Name that renditions refer to; default: `video_<n>`
                                  * @default
                                  */
                                 name?: string;
                                 /**
-                                 * @description Passes the track through untouched
+                                 * @description Passes the track through unchanged
                                  * @default false
                                  */
                                 bypass?: boolean;
@@ -1499,101 +1499,101 @@ export interface components {
                                 /** @description Bits per second; required unless bypassed. The suffixes K (× 1024) and M (× 1048576) may be used */
                                 bitrate?: number | string;
                                 /**
-                                 * @description Width, pixels; 0 follows the source or the height
+                                 * @description Width, pixels; 0: from the source, in proportion to the height
                                  * @default 0
                                  */
                                 width?: number;
                                 /**
-                                 * @description Height, pixels; 0 follows the source or the width
+                                 * @description Height, pixels; 0: from the source, in proportion to the width
                                  * @default 0
                                  */
                                 height?: number;
                                 /**
-                                 * @description Frames per second; 0 follows the source
+                                 * @description Frames per second; 0: as the source
                                  * @default 0
                                  */
                                 framerate?: number;
                                 /**
-                                 * @description Drops this many frames after each one kept, 0 to 120; -1 turns it off. Wins over the frame rate
+                                 * @description Number of frames that are dropped after each kept frame, 0 to 120; -1: `Framerate` applies instead
                                  * @default -1
                                  */
                                 skipFrames?: number;
                                 /**
-                                 * @description Distance of keyframes in the unit of keyFrameIntervalType; 0 means one second
+                                 * @description Distance between keyframes, in the unit of `KeyFrameIntervalType`; 0: one second
                                  * @default 0
                                  */
                                 keyFrameInterval?: number;
                                 /**
-                                 * @description Unit of keyFrameInterval: `frame` (0 to 600) or `time` (ms, 1 to 10000)
+                                 * @description Unit of `KeyFrameInterval`: `frame` (0 to 600) or `time` (ms, 1 to 10000)
                                  * @default frame
                                  * @enum {string}
                                  */
                                 keyFrameIntervalType?: "frame" | "time";
                                 /**
-                                 * @description B-frames in a row, 0 to 16
+                                 * @description Maximum number of consecutive B-frames, 0 to 16
                                  * @default 0
                                  */
                                 bFrames?: number;
                                 /**
-                                 * @description Speed against quality; absent leaves it to the encoder
+                                 * @description Trade-off between speed and quality; absent: the default of the encoder
                                  * @enum {string}
                                  */
                                 preset?: "slower" | "slow" | "medium" | "fast" | "faster";
                                 /**
-                                 * @description H.264 profile; absent means baseline
+                                 * @description H.264 profile; absent: `baseline`
                                  * @enum {string}
                                  */
                                 profile?: "baseline" | "main" | "high";
                                 /**
-                                 * @description Encoder threads; -1 chooses
+                                 * @description Encoder threads; -1: automatic
                                  * @default -1
                                  */
                                 threadCount?: number;
                                 /**
-                                 * @description Frames the encoder looks ahead; -1 turns it off
+                                 * @description Number of frames that the encoder looks ahead; -1: off
                                  * @default -1
                                  */
                                 lookahead?: number;
-                                /** @description Encoder modules to try, in order, separated by commas; absent chooses */
+                                /** @description Encoder modules to try, in order, separated by commas; absent: automatic */
                                 modules?: string;
-                                /** @description Passes the track through untouched when all conditions hold */
+                                /** @description Passes the track through unchanged if all conditions hold */
                                 bypassIfMatch?: {
                                     /**
-                                     * @description Bypass when the codec is the same
+                                     * @description Condition: the codec of the source is that of the encode
                                      * @enum {string}
                                      */
                                     codec?: "eq";
                                     /**
-                                     * @description Bypass when the source's width is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                                     * @description Condition: the width of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                                      * @enum {string}
                                      */
                                     width?: "eq" | "lte" | "gte";
                                     /**
-                                     * @description Bypass when the source's height is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                                     * @description Condition: the height of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                                      * @enum {string}
                                      */
                                     height?: "eq" | "lte" | "gte";
                                     /**
-                                     * @description Bypass when the sample aspect ratio is the same
+                                     * @description Condition: the sample aspect ratio of the source is that of the encode
                                      * @enum {string}
                                      */
                                     sAR?: "eq";
                                     /**
-                                     * @description Bypass when the source's frame rate is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                                     * @description Condition: the frame rate of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                                      * @enum {string}
                                      */
                                     framerate?: "eq" | "lte" | "gte";
                                     /**
-                                     * @description Bypass when the source's sample rate is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                                     * @description Condition: the sample rate of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                                      * @enum {string}
                                      */
                                     samplerate?: "eq" | "lte" | "gte";
                                     /**
-                                     * @description Bypass when the source's channel count is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                                     * @description Condition: the channel count of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                                      * @enum {string}
                                      */
                                     channel?: "eq" | "lte" | "gte";
-                                    /** @description Not available */
+                                    /** @description Not supported */
                                     bitrate?: string;
                                 };
                             }[];
@@ -1603,12 +1603,12 @@ export interface components {
                              */
                             audios?: {
                                 /**
-                                 * @description Name that renditions refer to; `audio_<n>` when absent
+                                 * @description Name that renditions refer to; default: `audio_<n>`
                                  * @default
                                  */
                                 name?: string;
                                 /**
-                                 * @description Passes the track through untouched
+                                 * @description Passes the track through unchanged
                                  * @default false
                                  */
                                 bypass?: boolean;
@@ -1617,55 +1617,55 @@ export interface components {
                                 /** @description Bits per second; required unless bypassed. The suffixes K (× 1024) and M (× 1048576) may be used */
                                 bitrate?: number | string;
                                 /**
-                                 * @description Sample rate, Hz; 0: that of the source when it begins
+                                 * @description Sample rate, Hz; 0: the sample rate of the source at its start
                                  * @default 0
                                  */
                                 samplerate?: number;
                                 /**
-                                 * @description Channels; 0: as many as the source has, and more when it gets more
+                                 * @description Number of channels; 0: as the source; the number rises, but does not fall, when the source changes
                                  * @default 0
                                  */
                                 channel?: number;
-                                /** @description Encoder modules to try, in order, separated by commas; absent chooses */
+                                /** @description Encoder modules to try, in order, separated by commas; absent: automatic */
                                 modules?: string;
-                                /** @description Passes the track through untouched when all conditions hold */
+                                /** @description Passes the track through unchanged if all conditions hold */
                                 bypassIfMatch?: {
                                     /**
-                                     * @description Bypass when the codec is the same
+                                     * @description Condition: the codec of the source is that of the encode
                                      * @enum {string}
                                      */
                                     codec?: "eq";
                                     /**
-                                     * @description Bypass when the source's width is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                                     * @description Condition: the width of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                                      * @enum {string}
                                      */
                                     width?: "eq" | "lte" | "gte";
                                     /**
-                                     * @description Bypass when the source's height is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                                     * @description Condition: the height of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                                      * @enum {string}
                                      */
                                     height?: "eq" | "lte" | "gte";
                                     /**
-                                     * @description Bypass when the sample aspect ratio is the same
+                                     * @description Condition: the sample aspect ratio of the source is that of the encode
                                      * @enum {string}
                                      */
                                     sAR?: "eq";
                                     /**
-                                     * @description Bypass when the source's frame rate is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                                     * @description Condition: the frame rate of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                                      * @enum {string}
                                      */
                                     framerate?: "eq" | "lte" | "gte";
                                     /**
-                                     * @description Bypass when the source's sample rate is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                                     * @description Condition: the sample rate of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                                      * @enum {string}
                                      */
                                     samplerate?: "eq" | "lte" | "gte";
                                     /**
-                                     * @description Bypass when the source's channel count is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                                     * @description Condition: the channel count of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                                      * @enum {string}
                                      */
                                     channel?: "eq" | "lte" | "gte";
-                                    /** @description Not available */
+                                    /** @description Not supported */
                                     bitrate?: string;
                                 };
                             }[];
@@ -1675,72 +1675,72 @@ export interface components {
                              */
                             images?: {
                                 /**
-                                 * @description Name that renditions refer to; `image_<n>` when absent
+                                 * @description Name that renditions refer to; default: `image_<n>`
                                  * @default
                                  */
                                 name?: string;
                                 /** @description `jpeg`, `png` or `webp`; required */
                                 codec?: string;
                                 /**
-                                 * @description Width, pixels; 0 follows the source or the height
+                                 * @description Width, pixels; 0: from the source, in proportion to the height
                                  * @default 0
                                  */
                                 width?: number;
                                 /**
-                                 * @description Height, pixels; 0 follows the source or the width
+                                 * @description Height, pixels; 0: from the source, in proportion to the width
                                  * @default 0
                                  */
                                 height?: number;
                                 /**
-                                 * @description Frames per second; 0 follows the source
+                                 * @description Frames per second; 0: as the source
                                  * @default 0
                                  */
                                 framerate?: number;
                                 /**
-                                 * @description Drops this many frames after each one kept, 0 to 120
+                                 * @description Number of frames that are dropped after each kept frame, 0 to 120
                                  * @default 0
                                  */
                                 skipFrames?: number;
-                                /** @description Encoder modules to try, in order, separated by commas; absent chooses */
+                                /** @description Encoder modules to try, in order, separated by commas; absent: automatic */
                                 modules?: string;
-                                /** @description Passes the track through untouched when all conditions hold */
+                                /** @description Passes the track through unchanged if all conditions hold */
                                 bypassIfMatch?: {
                                     /**
-                                     * @description Bypass when the codec is the same
+                                     * @description Condition: the codec of the source is that of the encode
                                      * @enum {string}
                                      */
                                     codec?: "eq";
                                     /**
-                                     * @description Bypass when the source's width is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                                     * @description Condition: the width of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                                      * @enum {string}
                                      */
                                     width?: "eq" | "lte" | "gte";
                                     /**
-                                     * @description Bypass when the source's height is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                                     * @description Condition: the height of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                                      * @enum {string}
                                      */
                                     height?: "eq" | "lte" | "gte";
                                     /**
-                                     * @description Bypass when the sample aspect ratio is the same
+                                     * @description Condition: the sample aspect ratio of the source is that of the encode
                                      * @enum {string}
                                      */
                                     sAR?: "eq";
                                     /**
-                                     * @description Bypass when the source's frame rate is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                                     * @description Condition: the frame rate of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                                      * @enum {string}
                                      */
                                     framerate?: "eq" | "lte" | "gte";
                                     /**
-                                     * @description Bypass when the source's sample rate is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                                     * @description Condition: the sample rate of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                                      * @enum {string}
                                      */
                                     samplerate?: "eq" | "lte" | "gte";
                                     /**
-                                     * @description Bypass when the source's channel count is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                                     * @description Condition: the channel count of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                                      * @enum {string}
                                      */
                                     channel?: "eq" | "lte" | "gte";
-                                    /** @description Not available */
+                                    /** @description Not supported */
                                     bitrate?: string;
                                 };
                             }[];
@@ -1768,20 +1768,20 @@ export interface components {
                                  */
                                 webRtcAutoAbr?: boolean;
                                 /**
-                                 * @description How media playlists are referred to: -1 absolute, 0 by file name, 1 from the stream, 2 from the application
+                                 * @description URLs of media playlists: -1: absolute path, 0: file name, 1: relative path with the stream, 2: relative path with the application and the stream
                                  * @default -1
                                  */
                                 hLSChunklistPathDepth?: number;
                                 /**
-                                 * @description Also served as HLS with MPEG-TS segments
+                                 * @description Serves the playlist also as HLS with MPEG-TS segments
                                  * @default false
                                  */
                                 enableTsPackaging?: boolean;
-                                /** @description Offers the subtitles of the stream; absent: true */
+                                /** @description Offers the subtitles of the stream; absent: `true` */
                                 enableSubtitles?: boolean;
                             };
                             /**
-                             * @description Qualities, in the order they are offered
+                             * @description Renditions, in the order of the playlist
                              * @default []
                              */
                             renditions?: {
@@ -1792,111 +1792,111 @@ export interface components {
                                 /** @description Name of an audio encode */
                                 audio?: string;
                                 /**
-                                 * @description Which of the tracks with that name, counted from 0; -1 means the first
+                                 * @description Index among the tracks of this name, from 0; -1: the first
                                  * @default -1
                                  */
                                 video_index_hint?: number;
                                 /**
-                                 * @description Which of the tracks with that name, counted from 0; -1 means the first
+                                 * @description Index among the tracks of this name, from 0; -1: the first
                                  * @default -1
                                  */
                                 audio_index_hint?: number;
                             }[];
                             /**
-                             * @description Qualities made of whatever tracks there are
+                             * @description Renditions made from the tracks of the stream
                              * @default []
                              */
                             rendition_templates?: {
-                                /** @description Name shown to players; `${Height}`, `${Width}`, `${Bitrate}` and `${Framerate}` stand for those of the track */
+                                /** @description Name shown to players; `${Height}`, `${Width}`, `${Bitrate}` and `${Framerate}` stand for the values of the track */
                                 name: string;
                                 /** @description Video tracks that get a rendition */
                                 video_template?: {
-                                    /** @description Only tracks of encodes with this name; `*` and `?` match */
+                                    /** @description Only tracks of encodes with this name; `*` and `?` are wildcards */
                                     variant_name?: string;
                                     /**
-                                     * @description Only encoded tracks, only bypassed ones, or all
+                                     * @description Only encoded tracks, only bypassed tracks, or all tracks
                                      * @default all
                                      * @enum {string}
                                      */
                                     encoding_type?: "all" | "encoded" | "bypassed";
                                     /**
-                                     * @description Only tracks with at most this bit rate, bit/s; -1 sets no limit
+                                     * @description Only tracks with at most this bit rate, bit/s; -1: no limit
                                      * @default -1
                                      */
                                     max_bitrate?: number;
                                     /**
-                                     * @description Only tracks with at least this bit rate, bit/s; -1 sets no limit
+                                     * @description Only tracks with at least this bit rate, bit/s; -1: no limit
                                      * @default -1
                                      */
                                     min_bitrate?: number;
                                     /**
-                                     * @description Only tracks with at most this width, pixels; -1 sets no limit
+                                     * @description Only tracks with at most this width, pixels; -1: no limit
                                      * @default -1
                                      */
                                     max_width?: number;
                                     /**
-                                     * @description Only tracks with at least this width, pixels; -1 sets no limit
+                                     * @description Only tracks with at least this width, pixels; -1: no limit
                                      * @default -1
                                      */
                                     min_width?: number;
                                     /**
-                                     * @description Only tracks with at most this height, pixels; -1 sets no limit
+                                     * @description Only tracks with at most this height, pixels; -1: no limit
                                      * @default -1
                                      */
                                     max_height?: number;
                                     /**
-                                     * @description Only tracks with at least this height, pixels; -1 sets no limit
+                                     * @description Only tracks with at least this height, pixels; -1: no limit
                                      * @default -1
                                      */
                                     min_height?: number;
                                     /**
-                                     * @description Only tracks with at most this frame rate; -1 sets no limit
+                                     * @description Only tracks with at most this frame rate; -1: no limit
                                      * @default -1
                                      */
                                     max_framerate?: number;
                                     /**
-                                     * @description Only tracks with at least this frame rate; -1 sets no limit
+                                     * @description Only tracks with at least this frame rate; -1: no limit
                                      * @default -1
                                      */
                                     min_framerate?: number;
                                 };
                                 /** @description Audio tracks that get a rendition */
                                 audio_template?: {
-                                    /** @description Only tracks of encodes with this name; `*` and `?` match */
+                                    /** @description Only tracks of encodes with this name; `*` and `?` are wildcards */
                                     variant_name?: string;
                                     /**
-                                     * @description Only encoded tracks, only bypassed ones, or all
+                                     * @description Only encoded tracks, only bypassed tracks, or all tracks
                                      * @default all
                                      * @enum {string}
                                      */
                                     encoding_type?: "all" | "encoded" | "bypassed";
                                     /**
-                                     * @description Only tracks with at most this bit rate, bit/s; -1 sets no limit
+                                     * @description Only tracks with at most this bit rate, bit/s; -1: no limit
                                      * @default -1
                                      */
                                     max_bitrate?: number;
                                     /**
-                                     * @description Only tracks with at least this bit rate, bit/s; -1 sets no limit
+                                     * @description Only tracks with at least this bit rate, bit/s; -1: no limit
                                      * @default -1
                                      */
                                     min_bitrate?: number;
                                     /**
-                                     * @description Only tracks with at most this sample rate, Hz; -1 sets no limit
+                                     * @description Only tracks with at most this sample rate, Hz; -1: no limit
                                      * @default -1
                                      */
                                     max_samplerate?: number;
                                     /**
-                                     * @description Only tracks with at least this sample rate, Hz; -1 sets no limit
+                                     * @description Only tracks with at least this sample rate, Hz; -1: no limit
                                      * @default -1
                                      */
                                     min_samplerate?: number;
                                     /**
-                                     * @description Only tracks with at most this channel count; -1 sets no limit
+                                     * @description Only tracks with at most this channel count; -1: no limit
                                      * @default -1
                                      */
                                     max_channel?: number;
                                     /**
-                                     * @description Only tracks with at least this channel count; -1 sets no limit
+                                     * @description Only tracks with at least this channel count; -1: no limit
                                      * @default -1
                                      */
                                     min_channel?: number;
@@ -1913,12 +1913,12 @@ export interface components {
                     /** @description Pulls streams from another origin over OVT */
                     ovt?: {
                         /**
-                         * @description Most streams of it in the application at a time; 0 means no limit
+                         * @description Maximum number of streams of this provider in the application; 0: no limit
                          * @default 0
                          */
                         maxConnection?: number;
                         /**
-                         * @description `ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent lets the provider choose
+                         * @description `ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent: the choice of the provider
                          * @enum {string}
                          */
                         timestampMode?: "ZeroBased" | "Original";
@@ -1927,18 +1927,18 @@ export interface components {
                          * @description Keeps the timestamps of the source
                          */
                         useIncomingTimestamp?: boolean;
-                        /** @description Not available for this provider */
+                        /** @description Not supported by this provider */
                         packetSilenceTimeoutMs?: number;
                     };
-                    /** @description Takes streams published over RTMP */
+                    /** @description Accepts streams published over RTMP */
                     rtmp?: {
                         /**
-                         * @description Most streams of it in the application at a time; 0 means no limit
+                         * @description Maximum number of streams of this provider in the application; 0: no limit
                          * @default 0
                          */
                         maxConnection?: number;
                         /**
-                         * @description `ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent lets the provider choose
+                         * @description `ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent: the choice of the provider
                          * @enum {string}
                          */
                         timestampMode?: "ZeroBased" | "Original";
@@ -1948,17 +1948,17 @@ export interface components {
                          */
                         useIncomingTimestamp?: boolean;
                         /**
-                         * @description Ends the stream after this long without audio and video, ms; 0 waits forever
+                         * @description Time without audio and video after which the stream ends, ms; 0: never
                          * @default 10000
                          */
                         packetSilenceTimeoutMs?: number;
                         /**
-                         * @description A second publisher of a name is refused; false throws the first one out
+                         * @description Refuses a second publisher of a name; if false, the second publisher replaces the first
                          * @default true
                          */
                         blockDuplicateStreamName?: boolean;
                         /**
-                         * @description Adds an output stream that passes the input on untouched
+                         * @description Adds an output stream that passes the input through unchanged
                          * @default false
                          */
                         passthroughOutputProfile?: boolean;
@@ -1969,12 +1969,12 @@ export interface components {
                              * @default []
                              */
                             event?: {
-                                /** @description `AMFDataMessage.<name of the message>.<member>`, further members behind further dots: what fires the rule */
+                                /** @description Trigger of the rule: `AMFDataMessage.<name of the message>.<member>`; nested members follow after further dots */
                                 trigger: string;
                                 /** @description The ID3v2 event to make */
                                 hLSID3v2?: {
                                     /**
-                                     * @description Tracks that carry the event; `event` and `both` are all of them
+                                     * @description Tracks that carry the event; `event` and `both`: all tracks
                                      * @enum {string}
                                      */
                                     eventType: "video" | "audio" | "event" | "both";
@@ -1988,15 +1988,15 @@ export interface components {
                             }[];
                         };
                     };
-                    /** @description Takes streams published over SRT */
+                    /** @description Accepts streams published over SRT */
                     srt?: {
                         /**
-                         * @description Most streams of it in the application at a time; 0 means no limit
+                         * @description Maximum number of streams of this provider in the application; 0: no limit
                          * @default 0
                          */
                         maxConnection?: number;
                         /**
-                         * @description `ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent lets the provider choose
+                         * @description `ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent: the choice of the provider
                          * @enum {string}
                          */
                         timestampMode?: "ZeroBased" | "Original";
@@ -2006,12 +2006,12 @@ export interface components {
                          */
                         useIncomingTimestamp?: boolean;
                         /**
-                         * @description Ends the stream after this long without audio and video, ms; 0 waits forever
+                         * @description Time without audio and video after which the stream ends, ms; 0: never
                          * @default 10000
                          */
                         packetSilenceTimeoutMs?: number;
                         /**
-                         * @description A second publisher of a name is refused; false throws the first one out
+                         * @description Refuses a second publisher of a name; if false, the second publisher replaces the first
                          * @default true
                          */
                         blockDuplicateStreamName?: boolean;
@@ -2031,15 +2031,15 @@ export interface components {
                             }[];
                         };
                     };
-                    /** @description Takes streams published over WebRTC (WHIP) */
+                    /** @description Accepts streams published over WebRTC (WHIP) */
                     webrtc?: {
                         /**
-                         * @description Most streams of it in the application at a time; 0 means no limit
+                         * @description Maximum number of streams of this provider in the application; 0: no limit
                          * @default 0
                          */
                         maxConnection?: number;
                         /**
-                         * @description `ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent lets the provider choose
+                         * @description `ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent: the choice of the provider
                          * @enum {string}
                          */
                         timestampMode?: "ZeroBased" | "Original";
@@ -2049,29 +2049,29 @@ export interface components {
                          */
                         useIncomingTimestamp?: boolean;
                         /**
-                         * @description Ends the stream after this long without audio and video, ms; 0 waits forever
+                         * @description Time without audio and video after which the stream ends, ms; 0: never
                          * @default 30000
                          */
                         packetSilenceTimeoutMs?: number;
                         /**
-                         * @description A second publisher of a name is refused; false throws the first one out
+                         * @description Refuses a second publisher of a name; if false, the second publisher replaces the first
                          * @default true
                          */
                         blockDuplicateStreamName?: boolean;
                         /**
-                         * @description Gives up a connection whose ICE is silent for this long, ms
+                         * @description Time without a connectivity check (ICE) after which a connection is closed, ms
                          * @default 30000
                          */
                         timeout?: number;
                         /**
-                         * @description Asks the encoder for a keyframe when none came for this long, ms; 0 leaves it to the encoder
+                         * @description Time without a keyframe after which the server requests a keyframe from the encoder, ms; 0: no such requests
                          * @default 3000
                          */
                         fIRInterval?: number;
-                        /** @description Origins whose web pages may read the answers (CORS) */
+                        /** @description Origins of web pages that may read the answers (CORS) */
                         crossDomains?: {
                             /**
-                             * @description Allowed origins: `*` for all, or patterns such as `https://*.example.org`; without a scheme every scheme matches
+                             * @description Allowed origins: `*` for all, or patterns such as `https://*.example.org`; a pattern without a scheme matches every scheme
                              * @default []
                              */
                             urls?: string[];
@@ -2090,12 +2090,12 @@ export interface components {
                     /** @description Pulls streams over RTSP */
                     rtspPull?: {
                         /**
-                         * @description Most streams of it in the application at a time; 0 means no limit
+                         * @description Maximum number of streams of this provider in the application; 0: no limit
                          * @default 0
                          */
                         maxConnection?: number;
                         /**
-                         * @description `ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent lets the provider choose
+                         * @description `ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent: the choice of the provider
                          * @enum {string}
                          */
                         timestampMode?: "ZeroBased" | "Original";
@@ -2104,23 +2104,23 @@ export interface components {
                          * @description Keeps the timestamps of the source
                          */
                         useIncomingTimestamp?: boolean;
-                        /** @description Not available for this provider */
+                        /** @description Not supported by this provider */
                         packetSilenceTimeoutMs?: number;
                         /**
-                         * @description A second publisher of a name is refused; false throws the first one out
+                         * @description Refuses a second publisher of a name; if false, the second publisher replaces the first
                          * @default true
                          */
                         blockDuplicateStreamName?: boolean;
                     };
-                    /** @description Takes streams published over RTSP: not built yet, of no effect */
+                    /** @description Accepts streams published over RTSP: not built yet, has no effect */
                     rtsp?: {
                         /**
-                         * @description Most streams of it in the application at a time; 0 means no limit
+                         * @description Maximum number of streams of this provider in the application; 0: no limit
                          * @default 0
                          */
                         maxConnection?: number;
                         /**
-                         * @description `ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent lets the provider choose
+                         * @description `ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent: the choice of the provider
                          * @enum {string}
                          */
                         timestampMode?: "ZeroBased" | "Original";
@@ -2129,18 +2129,18 @@ export interface components {
                          * @description Keeps the timestamps of the source
                          */
                         useIncomingTimestamp?: boolean;
-                        /** @description Not available for this provider */
+                        /** @description Not supported by this provider */
                         packetSilenceTimeoutMs?: number;
                     };
-                    /** @description Takes MPEG-TS over UDP */
+                    /** @description Accepts MPEG-TS over UDP and TCP */
                     mpegts?: {
                         /**
-                         * @description Most streams of it in the application at a time; 0 means no limit
+                         * @description Maximum number of streams of this provider in the application; 0: no limit
                          * @default 0
                          */
                         maxConnection?: number;
                         /**
-                         * @description `ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent lets the provider choose
+                         * @description `ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent: the choice of the provider
                          * @enum {string}
                          */
                         timestampMode?: "ZeroBased" | "Original";
@@ -2150,12 +2150,12 @@ export interface components {
                          */
                         useIncomingTimestamp?: boolean;
                         /**
-                         * @description Ends the stream after this long without audio and video, ms; 0 waits forever
+                         * @description Time without audio and video after which the stream ends, ms; 0: never
                          * @default 1500
                          */
                         packetSilenceTimeoutMs?: number;
                         /**
-                         * @description Which port feeds which stream
+                         * @description Streams of the ports
                          * @default []
                          */
                         streams?: {
@@ -2165,13 +2165,13 @@ export interface components {
                              */
                             name?: string;
                             /**
-                             * @description Ports that feed it
+                             * @description Ports
                              * @default 4000/udp
                              */
                             port?: string;
-                            /** @description Number of the program to take of several; absent: the first. An extension of Millrace */
+                            /** @description Program number, for sources with several programs; absent: the first program. An extension of Millrace */
                             program?: number;
-                            /** @description Senders that are accepted, as `192.0.2.10` or `192.0.2.0/24`; default: everybody. An extension of Millrace */
+                            /** @description Accepted senders, as `192.0.2.10` or `192.0.2.0/24`; default: all. An extension of Millrace */
                             source?: string[];
                         }[];
                         /** @description Names for the audio tracks of the source, in their order */
@@ -2193,12 +2193,12 @@ export interface components {
                     /** @description Plays files as streams */
                     file?: {
                         /**
-                         * @description Most streams of it in the application at a time; 0 means no limit
+                         * @description Maximum number of streams of this provider in the application; 0: no limit
                          * @default 0
                          */
                         maxConnection?: number;
                         /**
-                         * @description `ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent lets the provider choose
+                         * @description `ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent: the choice of the provider
                          * @enum {string}
                          */
                         timestampMode?: "ZeroBased" | "Original";
@@ -2207,11 +2207,11 @@ export interface components {
                          * @description Keeps the timestamps of the source
                          */
                         useIncomingTimestamp?: boolean;
-                        /** @description Not available for this provider */
+                        /** @description Not supported by this provider */
                         packetSilenceTimeoutMs?: number;
-                        /** @description Directory the paths start at */
+                        /** @description Directory that all paths start at */
                         rootPath?: string;
-                        /** @description Which file feeds which stream */
+                        /** @description Streams made from files */
                         streamMap?: {
                             /**
                              * @description Entries
@@ -2220,12 +2220,12 @@ export interface components {
                             stream?: {
                                 /** @description Stream name */
                                 name: string;
-                                /** @description File, below the root path */
+                                /** @description Path of the file, relative to the root path */
                                 path: string;
                             }[];
                         };
                         /**
-                         * @description Adds an output stream that passes the input on untouched
+                         * @description Adds an output stream that passes the input through unchanged
                          * @default false
                          */
                         passthroughOutputProfile?: boolean;
@@ -2233,12 +2233,12 @@ export interface components {
                     /** @description Plays scheduled channels */
                     schedule?: {
                         /**
-                         * @description Most streams of it in the application at a time; 0 means no limit
+                         * @description Maximum number of streams of this provider in the application; 0: no limit
                          * @default 0
                          */
                         maxConnection?: number;
                         /**
-                         * @description `ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent lets the provider choose
+                         * @description `ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent: the choice of the provider
                          * @enum {string}
                          */
                         timestampMode?: "ZeroBased" | "Original";
@@ -2247,22 +2247,22 @@ export interface components {
                          * @description Keeps the timestamps of the source
                          */
                         useIncomingTimestamp?: boolean;
-                        /** @description Not available for this provider */
+                        /** @description Not supported by this provider */
                         packetSilenceTimeoutMs?: number;
                         /** @description Directory that the `file://` URLs of items start at */
                         mediaRootDir: string;
-                        /** @description Directory of the schedule files (`.sch`); the server creates a missing one, and the API writes there */
+                        /** @description Directory of the schedule files (`.sch`); the server creates it if it is missing, and the API writes to it */
                         scheduleFilesDir: string;
                     };
-                    /** @description Makes streams of tracks of other streams of this server: multiplex channels */
+                    /** @description Multiplex channels: streams made of tracks of other streams of this server */
                     multiplex?: {
                         /**
-                         * @description Most streams of it in the application at a time; 0 means no limit
+                         * @description Maximum number of streams of this provider in the application; 0: no limit
                          * @default 0
                          */
                         maxConnection?: number;
                         /**
-                         * @description `ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent lets the provider choose
+                         * @description `ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent: the choice of the provider
                          * @enum {string}
                          */
                         timestampMode?: "ZeroBased" | "Original";
@@ -2272,11 +2272,11 @@ export interface components {
                          */
                         useIncomingTimestamp?: boolean;
                         /**
-                         * @description Ends the stream after this long without audio and video, ms; 0 waits forever
+                         * @description Time without audio and video after which the stream ends, ms; 0: never
                          * @default 0
                          */
                         packetSilenceTimeoutMs?: number;
-                        /** @description Directory of the .mux files, which define channels */
+                        /** @description Directory of the `.mux` files, which define channels */
                         muxFilesDir: string;
                     };
                 };
@@ -2296,14 +2296,14 @@ export interface components {
                      */
                     streamWorkerCount?: number;
                     /**
-                     * @description Delays all output by this much, ms. A stream holds at most 256 MiB and then drops new packets, video up to the next keyframe. When its source ends, the rest is still shown, over some seconds if it is much; a stream that is deleted or refused drops it
+                     * @description Delay of all output, ms. A stream buffers at most 256 MiB; a full buffer drops new packets, of video all packets up to the next keyframe. When the source ends, the buffered media still goes out, within some seconds; a stream that is deleted or refused drops its buffer
                      * @default 0
                      */
                     delayBufferTimeMs?: number;
                     /** @description Serves edges over OVT */
                     ovt?: {
                         /**
-                         * @description Viewers that the application may have at a time; 0 means no limit
+                         * @description Maximum number of viewers of this publisher in the application; 0: no limit
                          * @default 0
                          */
                         maxConnection?: number;
@@ -2311,20 +2311,20 @@ export interface components {
                     /** @description Serves viewers over SRT */
                     srt?: {
                         /**
-                         * @description Viewers that the application may have at a time; 0 means no limit
+                         * @description Maximum number of viewers of this publisher in the application; 0: no limit
                          * @default 0
                          */
                         maxConnection?: number;
                     };
-                    /** @description Serves WebRTC */
+                    /** @description Serves viewers over WebRTC */
                     webrtc?: {
                         /**
-                         * @description Viewers that the application may have at a time; 0 means no limit
+                         * @description Maximum number of viewers of this publisher in the application; 0: no limit
                          * @default 0
                          */
                         maxConnection?: number;
                         /**
-                         * @description Gives up a viewer whose ICE is silent for this long, ms
+                         * @description Time without a connectivity check (ICE) after which the session of a viewer ends, ms
                          * @default 30000
                          */
                         timeout?: number;
@@ -2343,21 +2343,21 @@ export interface components {
                          * @default false
                          */
                         jitterBuffer?: boolean;
-                        /** @description Asks players for a delay */
+                        /** @description Requests a playout delay from players */
                         playoutDelay?: {
-                            /** @description Least delay, ms */
+                            /** @description Minimum delay, ms */
                             min: number;
-                            /** @description Most delay, ms */
+                            /** @description Maximum delay, ms */
                             max: number;
                         };
                         /**
-                         * @description Who estimates the bandwidth of a viewer: its player (REMB), or the server, by the arrival of each packet (TransportCC)
+                         * @description Estimation of the bandwidth of a viewer: by the player (`REMB`), or by the server from the arrival times of packets (`TransportCC`)
                          * @default REMB
                          * @enum {string}
                          */
                         bandwidthEstimation?: "REMB" | "TransportCC";
                         /**
-                         * @description Makes a playlist even when the output profile declares none
+                         * @description Adds the default playlist, unless the stream has a playlist of the same file name
                          * @default true
                          */
                         createDefaultPlaylist?: boolean;
@@ -2365,7 +2365,7 @@ export interface components {
                     /** @description Serves LL-HLS (fMP4) */
                     llhls?: {
                         /**
-                         * @description Most viewers at a time; 0 means no limit: not built yet; a definition that enables it is refused
+                         * @description Maximum number of viewers (0: no limit): not built yet; a definition that enables it is refused
                          * @default 0
                          */
                         maxConnection?: number;
@@ -2390,14 +2390,14 @@ export interface components {
                          */
                         serverTimeBasedSegmentNumbering?: boolean;
                         /**
-                         * @description Makes a playlist even when the output profile declares none
+                         * @description Adds the default playlist, unless the stream has a playlist of the same file name
                          * @default true
                          */
                         createDefaultPlaylist?: boolean;
-                        /** @description Origins whose web pages may read the answers (CORS) */
+                        /** @description Origins of web pages that may read the answers (CORS) */
                         crossDomains?: {
                             /**
-                             * @description Allowed origins: `*` for all, or patterns such as `https://*.example.org`; without a scheme every scheme matches
+                             * @description Allowed origins: `*` for all, or patterns such as `https://*.example.org`; a pattern without a scheme matches every scheme
                              * @default []
                              */
                             urls?: string[];
@@ -2425,7 +2425,7 @@ export interface components {
                              */
                             tempStoragePath?: string;
                             /**
-                             * @description How far back, s
+                             * @description Maximum time that viewers can rewind, s
                              * @default 3600
                              */
                             maxDuration?: number;
@@ -2435,7 +2435,7 @@ export interface components {
                              */
                             eventPlaylistType?: boolean;
                         };
-                        /** @description Dumps started with the stream */
+                        /** @description Dumps that start with the stream */
                         dumps?: {
                             /**
                              * @description Dumps
@@ -2444,11 +2444,11 @@ export interface components {
                             dump?: {
                                 /** @description Turns it on */
                                 enable: boolean;
-                                /** @description Output streams to keep; `*` and `?` match */
+                                /** @description Names of output streams to keep; `*` and `?` are wildcards */
                                 targetStreamName: string;
                                 /** @description Directory; macros are replaced */
                                 outputPath: string;
-                                /** @description Id of the dump; made up when absent */
+                                /** @description Id of the dump; default: generated */
                                 id?: string;
                                 /** @description Multivariant playlists to keep */
                                 playlists?: {
@@ -2466,32 +2466,32 @@ export interface components {
                          */
                         cacheControl?: {
                             /**
-                             * @description Cache-Control of multivariant playlists, s; 0 forbids caching, -1 sends no header
+                             * @description Max-age of multivariant playlists, s; 0: no caching, -1: no header `Cache-Control`
                              * @default 0
                              */
                             masterPlaylistMaxAge?: number;
                             /**
-                             * @description Cache-Control of media playlists, s; 0 forbids caching, -1 sends no header
+                             * @description Max-age of media playlists, s; 0: no caching, -1: no header `Cache-Control`
                              * @default 0
                              */
                             chunklistMaxAge?: number;
                             /**
-                             * @description Cache-Control of media playlists asked for with delivery directives, s; 0 forbids caching, -1 sends no header
+                             * @description Max-age of media playlists requested with delivery directives, s; 0: no caching, -1: no header `Cache-Control`
                              * @default 60
                              */
                             chunklistWithDirectivesMaxAge?: number;
                             /**
-                             * @description Cache-Control of segments, s; 0 forbids caching, -1 sends no header
+                             * @description Max-age of segments, s; 0: no caching, -1: no header `Cache-Control`
                              * @default -1
                              */
                             segmentMaxAge?: number;
                             /**
-                             * @description Cache-Control of parts, s; 0 forbids caching, -1 sends no header
+                             * @description Max-age of parts, s; 0: no caching, -1: no header `Cache-Control`
                              * @default -1
                              */
                             partialSegmentMaxAge?: number;
                         };
-                        /** @description Query values assumed when the player sends none */
+                        /** @description Defaults of query values that the player does not send */
                         defaultQueryString?: {
                             /**
                              * @description Values
@@ -2510,7 +2510,7 @@ export interface components {
                          */
                         chunkDuration?: number;
                         /**
-                         * @description Distance a player keeps from the live edge, s; 0 means three parts
+                         * @description Distance of players from the live edge, s; 0: three parts
                          * @default 0
                          */
                         partHoldBack?: number;
@@ -2533,7 +2533,7 @@ export interface components {
                     /** @description Serves HLS (MPEG-TS) */
                     hls?: {
                         /**
-                         * @description Most viewers at a time; 0 means no limit: not built yet; a definition that enables it is refused
+                         * @description Maximum number of viewers (0: no limit): not built yet; a definition that enables it is refused
                          * @default 0
                          */
                         maxConnection?: number;
@@ -2558,14 +2558,14 @@ export interface components {
                          */
                         serverTimeBasedSegmentNumbering?: boolean;
                         /**
-                         * @description Makes a playlist even when the output profile declares none
+                         * @description Adds the default playlist, unless the stream has a playlist of the same file name
                          * @default true
                          */
                         createDefaultPlaylist?: boolean;
-                        /** @description Origins whose web pages may read the answers (CORS) */
+                        /** @description Origins of web pages that may read the answers (CORS) */
                         crossDomains?: {
                             /**
-                             * @description Allowed origins: `*` for all, or patterns such as `https://*.example.org`; without a scheme every scheme matches
+                             * @description Allowed origins: `*` for all, or patterns such as `https://*.example.org`; a pattern without a scheme matches every scheme
                              * @default []
                              */
                             urls?: string[];
@@ -2593,7 +2593,7 @@ export interface components {
                              */
                             tempStoragePath?: string;
                             /**
-                             * @description How far back, s
+                             * @description Maximum time that viewers can rewind, s
                              * @default 3600
                              */
                             maxDuration?: number;
@@ -2603,7 +2603,7 @@ export interface components {
                              */
                             eventPlaylistType?: boolean;
                         };
-                        /** @description Dumps started with the stream */
+                        /** @description Dumps that start with the stream */
                         dumps?: {
                             /**
                              * @description Dumps
@@ -2612,11 +2612,11 @@ export interface components {
                             dump?: {
                                 /** @description Turns it on */
                                 enable: boolean;
-                                /** @description Output streams to keep; `*` and `?` match */
+                                /** @description Names of output streams to keep; `*` and `?` are wildcards */
                                 targetStreamName: string;
                                 /** @description Directory; macros are replaced */
                                 outputPath: string;
-                                /** @description Id of the dump; made up when absent */
+                                /** @description Id of the dump; default: generated */
                                 id?: string;
                                 /** @description Multivariant playlists to keep */
                                 playlists?: {
@@ -2634,32 +2634,32 @@ export interface components {
                          */
                         cacheControl?: {
                             /**
-                             * @description Cache-Control of multivariant playlists, s; 0 forbids caching, -1 sends no header
+                             * @description Max-age of multivariant playlists, s; 0: no caching, -1: no header `Cache-Control`
                              * @default 0
                              */
                             masterPlaylistMaxAge?: number;
                             /**
-                             * @description Cache-Control of media playlists, s; 0 forbids caching, -1 sends no header
+                             * @description Max-age of media playlists, s; 0: no caching, -1: no header `Cache-Control`
                              * @default 0
                              */
                             chunklistMaxAge?: number;
                             /**
-                             * @description Cache-Control of media playlists asked for with delivery directives, s; 0 forbids caching, -1 sends no header
+                             * @description Max-age of media playlists requested with delivery directives, s; 0: no caching, -1: no header `Cache-Control`
                              * @default 60
                              */
                             chunklistWithDirectivesMaxAge?: number;
                             /**
-                             * @description Cache-Control of segments, s; 0 forbids caching, -1 sends no header
+                             * @description Max-age of segments, s; 0: no caching, -1: no header `Cache-Control`
                              * @default -1
                              */
                             segmentMaxAge?: number;
                             /**
-                             * @description Cache-Control of parts, s; 0 forbids caching, -1 sends no header
+                             * @description Max-age of parts, s; 0: no caching, -1: no header `Cache-Control`
                              * @default -1
                              */
                             partialSegmentMaxAge?: number;
                         };
-                        /** @description Query values assumed when the player sends none */
+                        /** @description Defaults of query values that the player does not send */
                         defaultQueryString?: {
                             /**
                              * @description Values
@@ -2676,17 +2676,17 @@ export interface components {
                     /** @description Records streams to files */
                     file?: {
                         /**
-                         * @description Most viewers at a time; 0 means no limit: not built yet; a definition that enables it is refused
+                         * @description Maximum number of viewers (0: no limit): not built yet; a definition that enables it is refused
                          * @default 0
                          */
                         maxConnection?: number;
-                        /** @description Directory that all recordings stay below */
+                        /** @description Directory of all recordings; paths outside of it are refused */
                         rootPath?: string;
                         /** @description Path of a recording; macros are replaced */
                         filePath?: string;
                         /** @description Path of the information file; macros are replaced */
                         infoPath?: string;
-                        /** @description Starts tasks by a file that maps streams */
+                        /** @description Starts tasks according to a map file */
                         streamMap?: {
                             /**
                              * @description Turns it on
@@ -2696,22 +2696,22 @@ export interface components {
                             /** @description The map file */
                             path?: string;
                         };
-                        /** @description How long recorded files stay; only files that the server has recorded and still knows are removed. An extension of Millrace */
+                        /** @description Removal of old recorded files. Only files that the server has recorded and still has in its index are removed. An extension of Millrace */
                         retention?: {
                             /**
-                             * @description Files are removed when their end is this long ago, seconds; 0 keeps them
+                             * @description Age at which a file is removed, seconds after its end; 0: never
                              * @default 0
                              */
                             maxAge?: number;
                             /**
-                             * @description The oldest are removed while all files of the application are larger than this together, bytes; 0 keeps them
+                             * @description Maximum size of all files of the application together, bytes. Beyond it the oldest files are removed; 0: no limit
                              * @default 0
                              */
                             maxBytes?: number;
                         };
                         /**
                          * @deprecated
-                         * @description Starts recordings by a file that maps streams
+                         * @description Starts recordings according to a map file
                          */
                         record?: {
                             /**
@@ -2723,9 +2723,9 @@ export interface components {
                             recordInfo?: string;
                         };
                     };
-                    /** @description Sends streams on to other servers */
+                    /** @description Pushes streams to other servers */
                     push?: {
-                        /** @description Starts tasks by a file that maps streams */
+                        /** @description Starts tasks according to a map file */
                         streamMap?: {
                             /**
                              * @description Turns it on
@@ -2736,12 +2736,12 @@ export interface components {
                             path?: string;
                         };
                         /**
-                         * @description Gives up connecting after this long, ms; -1 means 5000
+                         * @description Time limit for connecting, ms; -1: 5000
                          * @default -1
                          */
                         connectionTimeout?: number;
                         /**
-                         * @description Gives up a send after this long, ms; -1 means 2000
+                         * @description Time that the receiver may read nothing of waiting data, ms; -1: 2000
                          * @default -1
                          */
                         sendTimeout?: number;
@@ -2749,14 +2749,14 @@ export interface components {
                     /** @description Serves images */
                     thumbnail?: {
                         /**
-                         * @description Most viewers at a time; 0 means no limit: not built yet; a definition that enables it is refused
+                         * @description Maximum number of viewers (0: no limit): not built yet; a definition that enables it is refused
                          * @default 0
                          */
                         maxConnection?: number;
-                        /** @description Origins whose web pages may read the answers (CORS) */
+                        /** @description Origins of web pages that may read the answers (CORS) */
                         crossDomains?: {
                             /**
-                             * @description Allowed origins: `*` for all, or patterns such as `https://*.example.org`; without a scheme every scheme matches
+                             * @description Allowed origins: `*` for all, or patterns such as `https://*.example.org`; a pattern without a scheme matches every scheme
                              * @default []
                              */
                             urls?: string[];
@@ -2778,7 +2778,7 @@ export interface components {
                      */
                     rtmpPush?: {
                         /**
-                         * @description Most viewers at a time; 0 means no limit: not built yet; a definition that enables it is refused
+                         * @description Maximum number of viewers (0: no limit): not built yet; a definition that enables it is refused
                          * @default 0
                          */
                         maxConnection?: number;
@@ -2789,7 +2789,7 @@ export interface components {
                      */
                     srtPush?: {
                         /**
-                         * @description Most viewers at a time; 0 means no limit: not built yet; a definition that enables it is refused
+                         * @description Maximum number of viewers (0: no limit): not built yet; a definition that enables it is refused
                          * @default 0
                          */
                         maxConnection?: number;
@@ -2800,7 +2800,7 @@ export interface components {
                      */
                     mPEGTSPush?: {
                         /**
-                         * @description Most viewers at a time; 0 means no limit: not built yet; a definition that enables it is refused
+                         * @description Maximum number of viewers (0: no limit): not built yet; a definition that enables it is refused
                          * @default 0
                          */
                         maxConnection?: number;
@@ -2808,18 +2808,18 @@ export interface components {
                 };
                 /**
                  * @deprecated
-                 * @description Former decoder settings
+                 * @description Old decoder settings
                  */
                 decodes?: {
                     /** @description Video */
                     video?: {
                         /**
-                         * @description Uses hardware where there is any
+                         * @description Uses hardware if available
                          * @default false
                          */
                         hardwareAcceleration?: boolean;
                         /**
-                         * @description Reordering depth of H.264; of no effect, since the stream tells it
+                         * @description Reordering depth of H.264. It has no effect: the stream has the depth itself
                          * @default 16
                          */
                         h264hasBframes?: number;
@@ -2827,7 +2827,7 @@ export interface components {
                 };
                 /**
                  * @deprecated
-                 * @description Streams that stay up when their source goes away. Not built yet
+                 * @description Streams that continue without their source. Not built yet
                  */
                 persistentStreams?: {
                     /**
@@ -2842,19 +2842,19 @@ export interface components {
                          * @default *
                          */
                         originStreamName?: string;
-                        /** @description Stream to show meanwhile */
+                        /** @description Stream that is shown instead */
                         fallbackStreamName?: string;
                     }[];
                 };
-                /** @description Behaviour of a stream when its encoder leaves, or another encoder comes */
+                /** @description Behaviour of a stream when its encoder leaves or another encoder connects */
                 sourceLoss?: {
                     /**
-                     * @description Keeps a pushed stream without a source for this long, ms; the next source continues it. 0 ends it at once
+                     * @description Time for which a published stream stays without a source, ms; the next source continues the stream. 0: the stream ends at once
                      * @default 0
                      */
                     keepStreamMs?: number;
                     /**
-                     * @description A second encoder for a name in use: `block` refuses it, `replace` gives it the stream, `afterSilence` does so once the first one is silent; absent: as the provider says (BlockDuplicateStreamName)
+                     * @description A second encoder for a name in use: `block` refuses it, `replace` gives it the stream, `afterSilence` gives it the stream once the first encoder is silent. Absent: `BlockDuplicateStreamName` of the provider decides
                      * @enum {string}
                      */
                     takeOver?: "block" | "replace" | "afterSilence";
@@ -2864,26 +2864,26 @@ export interface components {
                      */
                     takeOverSilenceMs?: number;
                     /**
-                     * @description Plays while the encoder is away or silent
+                     * @description Stand-ins that play while the encoder is away or silent
                      * @default []
                      */
                     standIn?: {
                         /** @description `file://` and a path below `mediaRootDir`, played in a loop; or `stream://VHOST/APP/STREAM`, a stream of this server */
                         url: string;
-                        /** @description Directory that `file://` starts at */
+                        /** @description Directory that `file://` URLs start at */
                         mediaRootDir?: string;
                         /**
-                         * @description Streams that it is for; `*` any text, `?` zero or one character. The first entry whose pattern matches counts
+                         * @description Names of its streams; `*`: any text, `?`: zero or one character. The first entry with a matching pattern is used
                          * @default *
                          */
                         streamName?: string;
                         /**
-                         * @description It also steps in when a connected encoder is silent for this long, ms; 0: only when the encoder has left
+                         * @description Silence of a connected encoder after which the stand-in plays, ms; 0: it plays only when the encoder has left
                          * @default 500
                          */
                         afterMs?: number;
                         /**
-                         * @description The stream ends when no encoder returns for this long, ms; 0: never
+                         * @description Time without an encoder after which the stream ends, ms; 0: never
                          * @default 0
                          */
                         keepMs?: number;
@@ -2898,64 +2898,64 @@ export interface components {
                     /** @description Key that signs the requests */
                     secretKey: string;
                     /**
-                     * @description Gives up after this long, ms
+                     * @description Time limit of a request, ms
                      * @default 1500
                      */
                     timeout?: number;
                     /**
-                     * @description Uses the profiles configured here when the server cannot be reached
+                     * @description Uses the configured output profiles if the control server cannot be reached
                      * @default true
                      */
                     useLocalProfilesOnConnectionFailure?: boolean;
                     /**
-                     * @description Uses the profiles configured here when the server refuses
+                     * @description Uses the configured output profiles if the control server refuses
                      * @default false
                      */
                     useLocalProfilesOnServerDisallow?: boolean;
                     /**
-                     * @description Uses the profiles configured here when the server answers with an error
+                     * @description Uses the configured output profiles if the control server answers with an error
                      * @default false
                      */
                     useLocalProfilesOnErrorResponse?: boolean;
                 };
-                /** @description Sends events by a file of rules */
+                /** @description Sends events according to a file of rules */
                 eventGenerator?: {
                     /**
                      * @description Turns it on
                      * @default false
                      */
                     enable?: boolean;
-                    /** @description The rules file, see docs/guide/events.md */
+                    /** @description File of rules; see docs/guide/events.md */
                     path?: string;
                 };
-                /** @description If this list exists, only clients with one of its keys may publish; if it is empty, nobody may */
+                /** @description If this list exists, only clients with one of its keys may publish; with an empty list nobody may */
                 publishKeys?: {
-                    /** @description Its name; unique in its list */
+                    /** @description Name of the key, unique in its list */
                     name: string;
-                    /** @description The key itself, 16 to 256 letters, digits and _ . ~ -. The server keeps its hash only, and never shows it */
+                    /** @description The key: 16 to 256 letters, digits, or any of _ . ~ -. The server keeps only the hash of the key, and never shows the key */
                     key?: string;
                     /** @description Instead of the key: `sha256:SALT:DIGEST`, the SHA-256 of `SALT:KEY` in base64url. Never shown */
                     hash?: string;
-                    /** @description When it was made; the API sets it */
+                    /** @description Time of creation; set by the API */
                     created?: string;
-                    /** @description From then on it admits nobody, and its users are disconnected, e.g. `2026-01-31T18:00:00Z` */
+                    /** @description Time of expiry, e.g. `2026-01-31T18:00:00Z`. From then on the key admits nobody, and its users are disconnected */
                     expires?: string;
-                    /** @description Name of the streams it is for; `*` and `?` match. Absent: all */
+                    /** @description Names of the streams that the key is for; `*` and `?` are wildcards. Absent: all streams */
                     streams?: string;
                 }[];
-                /** @description If this list exists, only clients with one of its tokens may play; if it is empty, nobody may */
+                /** @description If this list exists, only clients with one of its tokens may play; with an empty list nobody may */
                 playTokens?: {
-                    /** @description Its name; unique in its list */
+                    /** @description Name of the key, unique in its list */
                     name: string;
-                    /** @description The key itself, 16 to 256 letters, digits and _ . ~ -. The server keeps its hash only, and never shows it */
+                    /** @description The key: 16 to 256 letters, digits, or any of _ . ~ -. The server keeps only the hash of the key, and never shows the key */
                     key?: string;
                     /** @description Instead of the key: `sha256:SALT:DIGEST`, the SHA-256 of `SALT:KEY` in base64url. Never shown */
                     hash?: string;
-                    /** @description When it was made; the API sets it */
+                    /** @description Time of creation; set by the API */
                     created?: string;
-                    /** @description From then on it admits nobody, and its users are disconnected, e.g. `2026-01-31T18:00:00Z` */
+                    /** @description Time of expiry, e.g. `2026-01-31T18:00:00Z`. From then on the key admits nobody, and its users are disconnected */
                     expires?: string;
-                    /** @description Name of the streams it is for; `*` and `?` match. Absent: all */
+                    /** @description Names of the streams that the key is for; `*` and `?` are wildcards. Absent: all streams */
                     streams?: string;
                 }[];
             }[];
@@ -2970,18 +2970,18 @@ export interface components {
             /** @description Name of the application, the first part of stream URLs; unique in its virtual host */
             name: string;
             /**
-             * @description `live`; `vod` is accepted and treated alike
+             * @description `live` or `vod`; both mean the same
              * @enum {string}
              */
             type: "live" | "vod";
             /**
-             * @description Output profiles and what they share
+             * @description Output profiles and their common settings
              * @default {}
              */
             outputProfiles?: {
                 /**
                  * @deprecated
-                 * @description Uses hardware where there is any
+                 * @description Uses hardware if available
                  * @default false
                  */
                 hardwareAcceleration?: boolean;
@@ -3020,29 +3020,29 @@ export interface components {
                  */
                 decodes?: {
                     /**
-                     * @description Threads of each decoder; 0 chooses
+                     * @description Threads of each decoder; 0: automatic
                      * @default 2
                      */
                     threadCount?: number;
                     /**
-                     * @description Decodes keyframes only, when nothing but images is made
+                     * @description Decodes only keyframes if the encodes make images but no video
                      * @default false
                      */
                     onlyKeyframes?: boolean;
                 };
                 /** @description Subtitles and overlays */
                 mediaOptions?: {
-                    /** @description Subtitles, which clients of the API send and files of scheduled channels bring */
+                    /** @description Subtitles from clients of the API and from files of scheduled channels */
                     subtitles?: {
                         /**
                          * @description Turns them on
                          * @default false
                          */
                         enable?: boolean;
-                        /** @description Label of the rendition shown at first */
+                        /** @description Label of the default rendition */
                         defaultLabel?: string;
                         /**
-                         * @description Languages
+                         * @description Subtitle renditions
                          * @default []
                          */
                         rendition?: {
@@ -3051,16 +3051,16 @@ export interface components {
                             /** @description Language tag, e.g. `en` */
                             language: string;
                             /**
-                             * @description Players may choose it on their own
+                             * @description Players may select the rendition by themselves
                              * @default false
                              */
                             autoSelect?: boolean;
                             /**
-                             * @description Forced subtitles: players show them by themselves
+                             * @description Forced subtitles: players show them even if the viewer has chosen no subtitles
                              * @default false
                              */
                             forced?: boolean;
-                            /** @description Makes the subtitles from speech: not built yet, of no effect */
+                            /** @description Makes the subtitles from speech: not built yet, has no effect */
                             transcription?: {
                                 /**
                                  * @description Recogniser
@@ -3070,12 +3070,12 @@ export interface components {
                                 /** @description Model file */
                                 model: string;
                                 /**
-                                 * @description Which audio track, counted from 0
+                                 * @description Index of the audio track, from 0
                                  * @default 0
                                  */
                                 audioIndexHint?: number;
                                 /**
-                                 * @description Language spoken, or `auto`
+                                 * @description Spoken language, or `auto`
                                  * @default auto
                                  */
                                 sourceLanguage?: string;
@@ -3087,25 +3087,25 @@ export interface components {
                             };
                         }[];
                     };
-                    /** @description Images laid over the video that is encoded */
+                    /** @description Images laid over encoded video */
                     overlays?: {
                         /**
                          * @description Turns them on
                          * @default false
                          */
                         enable?: boolean;
-                        /** @description The map file: which images lie over the video of which streams */
+                        /** @description Map file that assigns images to streams */
                         path?: string;
                     };
                 };
                 /**
-                 * @description The profiles; one output stream each
+                 * @description Output profiles; each makes one output stream
                  * @default []
                  */
                 outputProfile?: {
                     /** @description Name of the profile, unique in the application */
                     name: string;
-                    /** @description Name of the output stream; `${OriginStreamName}` stands for the name of the input */
+                    /** @description Name of the output stream; `${OriginStreamName}` stands for the name of the input stream */
                     outputStreamName: string;
                     /**
                      * @description The encodes of the profile; at least one
@@ -3118,12 +3118,12 @@ export interface components {
                          */
                         videos?: {
                             /**
-                             * @description Name that renditions refer to; `video_<n>` when absent
+                             * @description Name that renditions refer to; default: `video_<n>`
                              * @default
                              */
                             name?: string;
                             /**
-                             * @description Passes the track through untouched
+                             * @description Passes the track through unchanged
                              * @default false
                              */
                             bypass?: boolean;
@@ -3132,101 +3132,101 @@ export interface components {
                             /** @description Bits per second; required unless bypassed. The suffixes K (× 1024) and M (× 1048576) may be used */
                             bitrate?: number | string;
                             /**
-                             * @description Width, pixels; 0 follows the source or the height
+                             * @description Width, pixels; 0: from the source, in proportion to the height
                              * @default 0
                              */
                             width?: number;
                             /**
-                             * @description Height, pixels; 0 follows the source or the width
+                             * @description Height, pixels; 0: from the source, in proportion to the width
                              * @default 0
                              */
                             height?: number;
                             /**
-                             * @description Frames per second; 0 follows the source
+                             * @description Frames per second; 0: as the source
                              * @default 0
                              */
                             framerate?: number;
                             /**
-                             * @description Drops this many frames after each one kept, 0 to 120; -1 turns it off. Wins over the frame rate
+                             * @description Number of frames that are dropped after each kept frame, 0 to 120; -1: `Framerate` applies instead
                              * @default -1
                              */
                             skipFrames?: number;
                             /**
-                             * @description Distance of keyframes in the unit of keyFrameIntervalType; 0 means one second
+                             * @description Distance between keyframes, in the unit of `KeyFrameIntervalType`; 0: one second
                              * @default 0
                              */
                             keyFrameInterval?: number;
                             /**
-                             * @description Unit of keyFrameInterval: `frame` (0 to 600) or `time` (ms, 1 to 10000)
+                             * @description Unit of `KeyFrameInterval`: `frame` (0 to 600) or `time` (ms, 1 to 10000)
                              * @default frame
                              * @enum {string}
                              */
                             keyFrameIntervalType?: "frame" | "time";
                             /**
-                             * @description B-frames in a row, 0 to 16
+                             * @description Maximum number of consecutive B-frames, 0 to 16
                              * @default 0
                              */
                             bFrames?: number;
                             /**
-                             * @description Speed against quality; absent leaves it to the encoder
+                             * @description Trade-off between speed and quality; absent: the default of the encoder
                              * @enum {string}
                              */
                             preset?: "slower" | "slow" | "medium" | "fast" | "faster";
                             /**
-                             * @description H.264 profile; absent means baseline
+                             * @description H.264 profile; absent: `baseline`
                              * @enum {string}
                              */
                             profile?: "baseline" | "main" | "high";
                             /**
-                             * @description Encoder threads; -1 chooses
+                             * @description Encoder threads; -1: automatic
                              * @default -1
                              */
                             threadCount?: number;
                             /**
-                             * @description Frames the encoder looks ahead; -1 turns it off
+                             * @description Number of frames that the encoder looks ahead; -1: off
                              * @default -1
                              */
                             lookahead?: number;
-                            /** @description Encoder modules to try, in order, separated by commas; absent chooses */
+                            /** @description Encoder modules to try, in order, separated by commas; absent: automatic */
                             modules?: string;
-                            /** @description Passes the track through untouched when all conditions hold */
+                            /** @description Passes the track through unchanged if all conditions hold */
                             bypassIfMatch?: {
                                 /**
-                                 * @description Bypass when the codec is the same
+                                 * @description Condition: the codec of the source is that of the encode
                                  * @enum {string}
                                  */
                                 codec?: "eq";
                                 /**
-                                 * @description Bypass when the source's width is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                                 * @description Condition: the width of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                                  * @enum {string}
                                  */
                                 width?: "eq" | "lte" | "gte";
                                 /**
-                                 * @description Bypass when the source's height is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                                 * @description Condition: the height of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                                  * @enum {string}
                                  */
                                 height?: "eq" | "lte" | "gte";
                                 /**
-                                 * @description Bypass when the sample aspect ratio is the same
+                                 * @description Condition: the sample aspect ratio of the source is that of the encode
                                  * @enum {string}
                                  */
                                 sAR?: "eq";
                                 /**
-                                 * @description Bypass when the source's frame rate is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                                 * @description Condition: the frame rate of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                                  * @enum {string}
                                  */
                                 framerate?: "eq" | "lte" | "gte";
                                 /**
-                                 * @description Bypass when the source's sample rate is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                                 * @description Condition: the sample rate of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                                  * @enum {string}
                                  */
                                 samplerate?: "eq" | "lte" | "gte";
                                 /**
-                                 * @description Bypass when the source's channel count is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                                 * @description Condition: the channel count of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                                  * @enum {string}
                                  */
                                 channel?: "eq" | "lte" | "gte";
-                                /** @description Not available */
+                                /** @description Not supported */
                                 bitrate?: string;
                             };
                         }[];
@@ -3236,12 +3236,12 @@ export interface components {
                          */
                         audios?: {
                             /**
-                             * @description Name that renditions refer to; `audio_<n>` when absent
+                             * @description Name that renditions refer to; default: `audio_<n>`
                              * @default
                              */
                             name?: string;
                             /**
-                             * @description Passes the track through untouched
+                             * @description Passes the track through unchanged
                              * @default false
                              */
                             bypass?: boolean;
@@ -3250,55 +3250,55 @@ export interface components {
                             /** @description Bits per second; required unless bypassed. The suffixes K (× 1024) and M (× 1048576) may be used */
                             bitrate?: number | string;
                             /**
-                             * @description Sample rate, Hz; 0: that of the source when it begins
+                             * @description Sample rate, Hz; 0: the sample rate of the source at its start
                              * @default 0
                              */
                             samplerate?: number;
                             /**
-                             * @description Channels; 0: as many as the source has, and more when it gets more
+                             * @description Number of channels; 0: as the source; the number rises, but does not fall, when the source changes
                              * @default 0
                              */
                             channel?: number;
-                            /** @description Encoder modules to try, in order, separated by commas; absent chooses */
+                            /** @description Encoder modules to try, in order, separated by commas; absent: automatic */
                             modules?: string;
-                            /** @description Passes the track through untouched when all conditions hold */
+                            /** @description Passes the track through unchanged if all conditions hold */
                             bypassIfMatch?: {
                                 /**
-                                 * @description Bypass when the codec is the same
+                                 * @description Condition: the codec of the source is that of the encode
                                  * @enum {string}
                                  */
                                 codec?: "eq";
                                 /**
-                                 * @description Bypass when the source's width is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                                 * @description Condition: the width of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                                  * @enum {string}
                                  */
                                 width?: "eq" | "lte" | "gte";
                                 /**
-                                 * @description Bypass when the source's height is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                                 * @description Condition: the height of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                                  * @enum {string}
                                  */
                                 height?: "eq" | "lte" | "gte";
                                 /**
-                                 * @description Bypass when the sample aspect ratio is the same
+                                 * @description Condition: the sample aspect ratio of the source is that of the encode
                                  * @enum {string}
                                  */
                                 sAR?: "eq";
                                 /**
-                                 * @description Bypass when the source's frame rate is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                                 * @description Condition: the frame rate of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                                  * @enum {string}
                                  */
                                 framerate?: "eq" | "lte" | "gte";
                                 /**
-                                 * @description Bypass when the source's sample rate is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                                 * @description Condition: the sample rate of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                                  * @enum {string}
                                  */
                                 samplerate?: "eq" | "lte" | "gte";
                                 /**
-                                 * @description Bypass when the source's channel count is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                                 * @description Condition: the channel count of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                                  * @enum {string}
                                  */
                                 channel?: "eq" | "lte" | "gte";
-                                /** @description Not available */
+                                /** @description Not supported */
                                 bitrate?: string;
                             };
                         }[];
@@ -3308,72 +3308,72 @@ export interface components {
                          */
                         images?: {
                             /**
-                             * @description Name that renditions refer to; `image_<n>` when absent
+                             * @description Name that renditions refer to; default: `image_<n>`
                              * @default
                              */
                             name?: string;
                             /** @description `jpeg`, `png` or `webp`; required */
                             codec?: string;
                             /**
-                             * @description Width, pixels; 0 follows the source or the height
+                             * @description Width, pixels; 0: from the source, in proportion to the height
                              * @default 0
                              */
                             width?: number;
                             /**
-                             * @description Height, pixels; 0 follows the source or the width
+                             * @description Height, pixels; 0: from the source, in proportion to the width
                              * @default 0
                              */
                             height?: number;
                             /**
-                             * @description Frames per second; 0 follows the source
+                             * @description Frames per second; 0: as the source
                              * @default 0
                              */
                             framerate?: number;
                             /**
-                             * @description Drops this many frames after each one kept, 0 to 120
+                             * @description Number of frames that are dropped after each kept frame, 0 to 120
                              * @default 0
                              */
                             skipFrames?: number;
-                            /** @description Encoder modules to try, in order, separated by commas; absent chooses */
+                            /** @description Encoder modules to try, in order, separated by commas; absent: automatic */
                             modules?: string;
-                            /** @description Passes the track through untouched when all conditions hold */
+                            /** @description Passes the track through unchanged if all conditions hold */
                             bypassIfMatch?: {
                                 /**
-                                 * @description Bypass when the codec is the same
+                                 * @description Condition: the codec of the source is that of the encode
                                  * @enum {string}
                                  */
                                 codec?: "eq";
                                 /**
-                                 * @description Bypass when the source's width is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                                 * @description Condition: the width of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                                  * @enum {string}
                                  */
                                 width?: "eq" | "lte" | "gte";
                                 /**
-                                 * @description Bypass when the source's height is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                                 * @description Condition: the height of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                                  * @enum {string}
                                  */
                                 height?: "eq" | "lte" | "gte";
                                 /**
-                                 * @description Bypass when the sample aspect ratio is the same
+                                 * @description Condition: the sample aspect ratio of the source is that of the encode
                                  * @enum {string}
                                  */
                                 sAR?: "eq";
                                 /**
-                                 * @description Bypass when the source's frame rate is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                                 * @description Condition: the frame rate of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                                  * @enum {string}
                                  */
                                 framerate?: "eq" | "lte" | "gte";
                                 /**
-                                 * @description Bypass when the source's sample rate is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                                 * @description Condition: the sample rate of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                                  * @enum {string}
                                  */
                                 samplerate?: "eq" | "lte" | "gte";
                                 /**
-                                 * @description Bypass when the source's channel count is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                                 * @description Condition: the channel count of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                                  * @enum {string}
                                  */
                                 channel?: "eq" | "lte" | "gte";
-                                /** @description Not available */
+                                /** @description Not supported */
                                 bitrate?: string;
                             };
                         }[];
@@ -3401,20 +3401,20 @@ export interface components {
                              */
                             webRtcAutoAbr?: boolean;
                             /**
-                             * @description How media playlists are referred to: -1 absolute, 0 by file name, 1 from the stream, 2 from the application
+                             * @description URLs of media playlists: -1: absolute path, 0: file name, 1: relative path with the stream, 2: relative path with the application and the stream
                              * @default -1
                              */
                             hLSChunklistPathDepth?: number;
                             /**
-                             * @description Also served as HLS with MPEG-TS segments
+                             * @description Serves the playlist also as HLS with MPEG-TS segments
                              * @default false
                              */
                             enableTsPackaging?: boolean;
-                            /** @description Offers the subtitles of the stream; absent: true */
+                            /** @description Offers the subtitles of the stream; absent: `true` */
                             enableSubtitles?: boolean;
                         };
                         /**
-                         * @description Qualities, in the order they are offered
+                         * @description Renditions, in the order of the playlist
                          * @default []
                          */
                         renditions?: {
@@ -3425,111 +3425,111 @@ export interface components {
                             /** @description Name of an audio encode */
                             audio?: string;
                             /**
-                             * @description Which of the tracks with that name, counted from 0; -1 means the first
+                             * @description Index among the tracks of this name, from 0; -1: the first
                              * @default -1
                              */
                             video_index_hint?: number;
                             /**
-                             * @description Which of the tracks with that name, counted from 0; -1 means the first
+                             * @description Index among the tracks of this name, from 0; -1: the first
                              * @default -1
                              */
                             audio_index_hint?: number;
                         }[];
                         /**
-                         * @description Qualities made of whatever tracks there are
+                         * @description Renditions made from the tracks of the stream
                          * @default []
                          */
                         rendition_templates?: {
-                            /** @description Name shown to players; `${Height}`, `${Width}`, `${Bitrate}` and `${Framerate}` stand for those of the track */
+                            /** @description Name shown to players; `${Height}`, `${Width}`, `${Bitrate}` and `${Framerate}` stand for the values of the track */
                             name: string;
                             /** @description Video tracks that get a rendition */
                             video_template?: {
-                                /** @description Only tracks of encodes with this name; `*` and `?` match */
+                                /** @description Only tracks of encodes with this name; `*` and `?` are wildcards */
                                 variant_name?: string;
                                 /**
-                                 * @description Only encoded tracks, only bypassed ones, or all
+                                 * @description Only encoded tracks, only bypassed tracks, or all tracks
                                  * @default all
                                  * @enum {string}
                                  */
                                 encoding_type?: "all" | "encoded" | "bypassed";
                                 /**
-                                 * @description Only tracks with at most this bit rate, bit/s; -1 sets no limit
+                                 * @description Only tracks with at most this bit rate, bit/s; -1: no limit
                                  * @default -1
                                  */
                                 max_bitrate?: number;
                                 /**
-                                 * @description Only tracks with at least this bit rate, bit/s; -1 sets no limit
+                                 * @description Only tracks with at least this bit rate, bit/s; -1: no limit
                                  * @default -1
                                  */
                                 min_bitrate?: number;
                                 /**
-                                 * @description Only tracks with at most this width, pixels; -1 sets no limit
+                                 * @description Only tracks with at most this width, pixels; -1: no limit
                                  * @default -1
                                  */
                                 max_width?: number;
                                 /**
-                                 * @description Only tracks with at least this width, pixels; -1 sets no limit
+                                 * @description Only tracks with at least this width, pixels; -1: no limit
                                  * @default -1
                                  */
                                 min_width?: number;
                                 /**
-                                 * @description Only tracks with at most this height, pixels; -1 sets no limit
+                                 * @description Only tracks with at most this height, pixels; -1: no limit
                                  * @default -1
                                  */
                                 max_height?: number;
                                 /**
-                                 * @description Only tracks with at least this height, pixels; -1 sets no limit
+                                 * @description Only tracks with at least this height, pixels; -1: no limit
                                  * @default -1
                                  */
                                 min_height?: number;
                                 /**
-                                 * @description Only tracks with at most this frame rate; -1 sets no limit
+                                 * @description Only tracks with at most this frame rate; -1: no limit
                                  * @default -1
                                  */
                                 max_framerate?: number;
                                 /**
-                                 * @description Only tracks with at least this frame rate; -1 sets no limit
+                                 * @description Only tracks with at least this frame rate; -1: no limit
                                  * @default -1
                                  */
                                 min_framerate?: number;
                             };
                             /** @description Audio tracks that get a rendition */
                             audio_template?: {
-                                /** @description Only tracks of encodes with this name; `*` and `?` match */
+                                /** @description Only tracks of encodes with this name; `*` and `?` are wildcards */
                                 variant_name?: string;
                                 /**
-                                 * @description Only encoded tracks, only bypassed ones, or all
+                                 * @description Only encoded tracks, only bypassed tracks, or all tracks
                                  * @default all
                                  * @enum {string}
                                  */
                                 encoding_type?: "all" | "encoded" | "bypassed";
                                 /**
-                                 * @description Only tracks with at most this bit rate, bit/s; -1 sets no limit
+                                 * @description Only tracks with at most this bit rate, bit/s; -1: no limit
                                  * @default -1
                                  */
                                 max_bitrate?: number;
                                 /**
-                                 * @description Only tracks with at least this bit rate, bit/s; -1 sets no limit
+                                 * @description Only tracks with at least this bit rate, bit/s; -1: no limit
                                  * @default -1
                                  */
                                 min_bitrate?: number;
                                 /**
-                                 * @description Only tracks with at most this sample rate, Hz; -1 sets no limit
+                                 * @description Only tracks with at most this sample rate, Hz; -1: no limit
                                  * @default -1
                                  */
                                 max_samplerate?: number;
                                 /**
-                                 * @description Only tracks with at least this sample rate, Hz; -1 sets no limit
+                                 * @description Only tracks with at least this sample rate, Hz; -1: no limit
                                  * @default -1
                                  */
                                 min_samplerate?: number;
                                 /**
-                                 * @description Only tracks with at most this channel count; -1 sets no limit
+                                 * @description Only tracks with at most this channel count; -1: no limit
                                  * @default -1
                                  */
                                 max_channel?: number;
                                 /**
-                                 * @description Only tracks with at least this channel count; -1 sets no limit
+                                 * @description Only tracks with at least this channel count; -1: no limit
                                  * @default -1
                                  */
                                 min_channel?: number;
@@ -3546,12 +3546,12 @@ export interface components {
                 /** @description Pulls streams from another origin over OVT */
                 ovt?: {
                     /**
-                     * @description Most streams of it in the application at a time; 0 means no limit
+                     * @description Maximum number of streams of this provider in the application; 0: no limit
                      * @default 0
                      */
                     maxConnection?: number;
                     /**
-                     * @description `ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent lets the provider choose
+                     * @description `ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent: the choice of the provider
                      * @enum {string}
                      */
                     timestampMode?: "ZeroBased" | "Original";
@@ -3560,18 +3560,18 @@ export interface components {
                      * @description Keeps the timestamps of the source
                      */
                     useIncomingTimestamp?: boolean;
-                    /** @description Not available for this provider */
+                    /** @description Not supported by this provider */
                     packetSilenceTimeoutMs?: number;
                 };
-                /** @description Takes streams published over RTMP */
+                /** @description Accepts streams published over RTMP */
                 rtmp?: {
                     /**
-                     * @description Most streams of it in the application at a time; 0 means no limit
+                     * @description Maximum number of streams of this provider in the application; 0: no limit
                      * @default 0
                      */
                     maxConnection?: number;
                     /**
-                     * @description `ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent lets the provider choose
+                     * @description `ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent: the choice of the provider
                      * @enum {string}
                      */
                     timestampMode?: "ZeroBased" | "Original";
@@ -3581,17 +3581,17 @@ export interface components {
                      */
                     useIncomingTimestamp?: boolean;
                     /**
-                     * @description Ends the stream after this long without audio and video, ms; 0 waits forever
+                     * @description Time without audio and video after which the stream ends, ms; 0: never
                      * @default 10000
                      */
                     packetSilenceTimeoutMs?: number;
                     /**
-                     * @description A second publisher of a name is refused; false throws the first one out
+                     * @description Refuses a second publisher of a name; if false, the second publisher replaces the first
                      * @default true
                      */
                     blockDuplicateStreamName?: boolean;
                     /**
-                     * @description Adds an output stream that passes the input on untouched
+                     * @description Adds an output stream that passes the input through unchanged
                      * @default false
                      */
                     passthroughOutputProfile?: boolean;
@@ -3602,12 +3602,12 @@ export interface components {
                          * @default []
                          */
                         event?: {
-                            /** @description `AMFDataMessage.<name of the message>.<member>`, further members behind further dots: what fires the rule */
+                            /** @description Trigger of the rule: `AMFDataMessage.<name of the message>.<member>`; nested members follow after further dots */
                             trigger: string;
                             /** @description The ID3v2 event to make */
                             hLSID3v2?: {
                                 /**
-                                 * @description Tracks that carry the event; `event` and `both` are all of them
+                                 * @description Tracks that carry the event; `event` and `both`: all tracks
                                  * @enum {string}
                                  */
                                 eventType: "video" | "audio" | "event" | "both";
@@ -3621,15 +3621,15 @@ export interface components {
                         }[];
                     };
                 };
-                /** @description Takes streams published over SRT */
+                /** @description Accepts streams published over SRT */
                 srt?: {
                     /**
-                     * @description Most streams of it in the application at a time; 0 means no limit
+                     * @description Maximum number of streams of this provider in the application; 0: no limit
                      * @default 0
                      */
                     maxConnection?: number;
                     /**
-                     * @description `ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent lets the provider choose
+                     * @description `ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent: the choice of the provider
                      * @enum {string}
                      */
                     timestampMode?: "ZeroBased" | "Original";
@@ -3639,12 +3639,12 @@ export interface components {
                      */
                     useIncomingTimestamp?: boolean;
                     /**
-                     * @description Ends the stream after this long without audio and video, ms; 0 waits forever
+                     * @description Time without audio and video after which the stream ends, ms; 0: never
                      * @default 10000
                      */
                     packetSilenceTimeoutMs?: number;
                     /**
-                     * @description A second publisher of a name is refused; false throws the first one out
+                     * @description Refuses a second publisher of a name; if false, the second publisher replaces the first
                      * @default true
                      */
                     blockDuplicateStreamName?: boolean;
@@ -3664,15 +3664,15 @@ export interface components {
                         }[];
                     };
                 };
-                /** @description Takes streams published over WebRTC (WHIP) */
+                /** @description Accepts streams published over WebRTC (WHIP) */
                 webrtc?: {
                     /**
-                     * @description Most streams of it in the application at a time; 0 means no limit
+                     * @description Maximum number of streams of this provider in the application; 0: no limit
                      * @default 0
                      */
                     maxConnection?: number;
                     /**
-                     * @description `ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent lets the provider choose
+                     * @description `ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent: the choice of the provider
                      * @enum {string}
                      */
                     timestampMode?: "ZeroBased" | "Original";
@@ -3682,29 +3682,29 @@ export interface components {
                      */
                     useIncomingTimestamp?: boolean;
                     /**
-                     * @description Ends the stream after this long without audio and video, ms; 0 waits forever
+                     * @description Time without audio and video after which the stream ends, ms; 0: never
                      * @default 30000
                      */
                     packetSilenceTimeoutMs?: number;
                     /**
-                     * @description A second publisher of a name is refused; false throws the first one out
+                     * @description Refuses a second publisher of a name; if false, the second publisher replaces the first
                      * @default true
                      */
                     blockDuplicateStreamName?: boolean;
                     /**
-                     * @description Gives up a connection whose ICE is silent for this long, ms
+                     * @description Time without a connectivity check (ICE) after which a connection is closed, ms
                      * @default 30000
                      */
                     timeout?: number;
                     /**
-                     * @description Asks the encoder for a keyframe when none came for this long, ms; 0 leaves it to the encoder
+                     * @description Time without a keyframe after which the server requests a keyframe from the encoder, ms; 0: no such requests
                      * @default 3000
                      */
                     fIRInterval?: number;
-                    /** @description Origins whose web pages may read the answers (CORS) */
+                    /** @description Origins of web pages that may read the answers (CORS) */
                     crossDomains?: {
                         /**
-                         * @description Allowed origins: `*` for all, or patterns such as `https://*.example.org`; without a scheme every scheme matches
+                         * @description Allowed origins: `*` for all, or patterns such as `https://*.example.org`; a pattern without a scheme matches every scheme
                          * @default []
                          */
                         urls?: string[];
@@ -3723,12 +3723,12 @@ export interface components {
                 /** @description Pulls streams over RTSP */
                 rtspPull?: {
                     /**
-                     * @description Most streams of it in the application at a time; 0 means no limit
+                     * @description Maximum number of streams of this provider in the application; 0: no limit
                      * @default 0
                      */
                     maxConnection?: number;
                     /**
-                     * @description `ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent lets the provider choose
+                     * @description `ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent: the choice of the provider
                      * @enum {string}
                      */
                     timestampMode?: "ZeroBased" | "Original";
@@ -3737,23 +3737,23 @@ export interface components {
                      * @description Keeps the timestamps of the source
                      */
                     useIncomingTimestamp?: boolean;
-                    /** @description Not available for this provider */
+                    /** @description Not supported by this provider */
                     packetSilenceTimeoutMs?: number;
                     /**
-                     * @description A second publisher of a name is refused; false throws the first one out
+                     * @description Refuses a second publisher of a name; if false, the second publisher replaces the first
                      * @default true
                      */
                     blockDuplicateStreamName?: boolean;
                 };
-                /** @description Takes streams published over RTSP: not built yet, of no effect */
+                /** @description Accepts streams published over RTSP: not built yet, has no effect */
                 rtsp?: {
                     /**
-                     * @description Most streams of it in the application at a time; 0 means no limit
+                     * @description Maximum number of streams of this provider in the application; 0: no limit
                      * @default 0
                      */
                     maxConnection?: number;
                     /**
-                     * @description `ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent lets the provider choose
+                     * @description `ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent: the choice of the provider
                      * @enum {string}
                      */
                     timestampMode?: "ZeroBased" | "Original";
@@ -3762,18 +3762,18 @@ export interface components {
                      * @description Keeps the timestamps of the source
                      */
                     useIncomingTimestamp?: boolean;
-                    /** @description Not available for this provider */
+                    /** @description Not supported by this provider */
                     packetSilenceTimeoutMs?: number;
                 };
-                /** @description Takes MPEG-TS over UDP */
+                /** @description Accepts MPEG-TS over UDP and TCP */
                 mpegts?: {
                     /**
-                     * @description Most streams of it in the application at a time; 0 means no limit
+                     * @description Maximum number of streams of this provider in the application; 0: no limit
                      * @default 0
                      */
                     maxConnection?: number;
                     /**
-                     * @description `ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent lets the provider choose
+                     * @description `ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent: the choice of the provider
                      * @enum {string}
                      */
                     timestampMode?: "ZeroBased" | "Original";
@@ -3783,12 +3783,12 @@ export interface components {
                      */
                     useIncomingTimestamp?: boolean;
                     /**
-                     * @description Ends the stream after this long without audio and video, ms; 0 waits forever
+                     * @description Time without audio and video after which the stream ends, ms; 0: never
                      * @default 1500
                      */
                     packetSilenceTimeoutMs?: number;
                     /**
-                     * @description Which port feeds which stream
+                     * @description Streams of the ports
                      * @default []
                      */
                     streams?: {
@@ -3798,13 +3798,13 @@ export interface components {
                          */
                         name?: string;
                         /**
-                         * @description Ports that feed it
+                         * @description Ports
                          * @default 4000/udp
                          */
                         port?: string;
-                        /** @description Number of the program to take of several; absent: the first. An extension of Millrace */
+                        /** @description Program number, for sources with several programs; absent: the first program. An extension of Millrace */
                         program?: number;
-                        /** @description Senders that are accepted, as `192.0.2.10` or `192.0.2.0/24`; default: everybody. An extension of Millrace */
+                        /** @description Accepted senders, as `192.0.2.10` or `192.0.2.0/24`; default: all. An extension of Millrace */
                         source?: string[];
                     }[];
                     /** @description Names for the audio tracks of the source, in their order */
@@ -3826,12 +3826,12 @@ export interface components {
                 /** @description Plays files as streams */
                 file?: {
                     /**
-                     * @description Most streams of it in the application at a time; 0 means no limit
+                     * @description Maximum number of streams of this provider in the application; 0: no limit
                      * @default 0
                      */
                     maxConnection?: number;
                     /**
-                     * @description `ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent lets the provider choose
+                     * @description `ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent: the choice of the provider
                      * @enum {string}
                      */
                     timestampMode?: "ZeroBased" | "Original";
@@ -3840,11 +3840,11 @@ export interface components {
                      * @description Keeps the timestamps of the source
                      */
                     useIncomingTimestamp?: boolean;
-                    /** @description Not available for this provider */
+                    /** @description Not supported by this provider */
                     packetSilenceTimeoutMs?: number;
-                    /** @description Directory the paths start at */
+                    /** @description Directory that all paths start at */
                     rootPath?: string;
-                    /** @description Which file feeds which stream */
+                    /** @description Streams made from files */
                     streamMap?: {
                         /**
                          * @description Entries
@@ -3853,12 +3853,12 @@ export interface components {
                         stream?: {
                             /** @description Stream name */
                             name: string;
-                            /** @description File, below the root path */
+                            /** @description Path of the file, relative to the root path */
                             path: string;
                         }[];
                     };
                     /**
-                     * @description Adds an output stream that passes the input on untouched
+                     * @description Adds an output stream that passes the input through unchanged
                      * @default false
                      */
                     passthroughOutputProfile?: boolean;
@@ -3866,12 +3866,12 @@ export interface components {
                 /** @description Plays scheduled channels */
                 schedule?: {
                     /**
-                     * @description Most streams of it in the application at a time; 0 means no limit
+                     * @description Maximum number of streams of this provider in the application; 0: no limit
                      * @default 0
                      */
                     maxConnection?: number;
                     /**
-                     * @description `ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent lets the provider choose
+                     * @description `ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent: the choice of the provider
                      * @enum {string}
                      */
                     timestampMode?: "ZeroBased" | "Original";
@@ -3880,22 +3880,22 @@ export interface components {
                      * @description Keeps the timestamps of the source
                      */
                     useIncomingTimestamp?: boolean;
-                    /** @description Not available for this provider */
+                    /** @description Not supported by this provider */
                     packetSilenceTimeoutMs?: number;
                     /** @description Directory that the `file://` URLs of items start at */
                     mediaRootDir: string;
-                    /** @description Directory of the schedule files (`.sch`); the server creates a missing one, and the API writes there */
+                    /** @description Directory of the schedule files (`.sch`); the server creates it if it is missing, and the API writes to it */
                     scheduleFilesDir: string;
                 };
-                /** @description Makes streams of tracks of other streams of this server: multiplex channels */
+                /** @description Multiplex channels: streams made of tracks of other streams of this server */
                 multiplex?: {
                     /**
-                     * @description Most streams of it in the application at a time; 0 means no limit
+                     * @description Maximum number of streams of this provider in the application; 0: no limit
                      * @default 0
                      */
                     maxConnection?: number;
                     /**
-                     * @description `ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent lets the provider choose
+                     * @description `ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent: the choice of the provider
                      * @enum {string}
                      */
                     timestampMode?: "ZeroBased" | "Original";
@@ -3905,11 +3905,11 @@ export interface components {
                      */
                     useIncomingTimestamp?: boolean;
                     /**
-                     * @description Ends the stream after this long without audio and video, ms; 0 waits forever
+                     * @description Time without audio and video after which the stream ends, ms; 0: never
                      * @default 0
                      */
                     packetSilenceTimeoutMs?: number;
-                    /** @description Directory of the .mux files, which define channels */
+                    /** @description Directory of the `.mux` files, which define channels */
                     muxFilesDir: string;
                 };
             };
@@ -3929,14 +3929,14 @@ export interface components {
                  */
                 streamWorkerCount?: number;
                 /**
-                 * @description Delays all output by this much, ms. A stream holds at most 256 MiB and then drops new packets, video up to the next keyframe. When its source ends, the rest is still shown, over some seconds if it is much; a stream that is deleted or refused drops it
+                 * @description Delay of all output, ms. A stream buffers at most 256 MiB; a full buffer drops new packets, of video all packets up to the next keyframe. When the source ends, the buffered media still goes out, within some seconds; a stream that is deleted or refused drops its buffer
                  * @default 0
                  */
                 delayBufferTimeMs?: number;
                 /** @description Serves edges over OVT */
                 ovt?: {
                     /**
-                     * @description Viewers that the application may have at a time; 0 means no limit
+                     * @description Maximum number of viewers of this publisher in the application; 0: no limit
                      * @default 0
                      */
                     maxConnection?: number;
@@ -3944,20 +3944,20 @@ export interface components {
                 /** @description Serves viewers over SRT */
                 srt?: {
                     /**
-                     * @description Viewers that the application may have at a time; 0 means no limit
+                     * @description Maximum number of viewers of this publisher in the application; 0: no limit
                      * @default 0
                      */
                     maxConnection?: number;
                 };
-                /** @description Serves WebRTC */
+                /** @description Serves viewers over WebRTC */
                 webrtc?: {
                     /**
-                     * @description Viewers that the application may have at a time; 0 means no limit
+                     * @description Maximum number of viewers of this publisher in the application; 0: no limit
                      * @default 0
                      */
                     maxConnection?: number;
                     /**
-                     * @description Gives up a viewer whose ICE is silent for this long, ms
+                     * @description Time without a connectivity check (ICE) after which the session of a viewer ends, ms
                      * @default 30000
                      */
                     timeout?: number;
@@ -3976,21 +3976,21 @@ export interface components {
                      * @default false
                      */
                     jitterBuffer?: boolean;
-                    /** @description Asks players for a delay */
+                    /** @description Requests a playout delay from players */
                     playoutDelay?: {
-                        /** @description Least delay, ms */
+                        /** @description Minimum delay, ms */
                         min: number;
-                        /** @description Most delay, ms */
+                        /** @description Maximum delay, ms */
                         max: number;
                     };
                     /**
-                     * @description Who estimates the bandwidth of a viewer: its player (REMB), or the server, by the arrival of each packet (TransportCC)
+                     * @description Estimation of the bandwidth of a viewer: by the player (`REMB`), or by the server from the arrival times of packets (`TransportCC`)
                      * @default REMB
                      * @enum {string}
                      */
                     bandwidthEstimation?: "REMB" | "TransportCC";
                     /**
-                     * @description Makes a playlist even when the output profile declares none
+                     * @description Adds the default playlist, unless the stream has a playlist of the same file name
                      * @default true
                      */
                     createDefaultPlaylist?: boolean;
@@ -3998,7 +3998,7 @@ export interface components {
                 /** @description Serves LL-HLS (fMP4) */
                 llhls?: {
                     /**
-                     * @description Most viewers at a time; 0 means no limit: not built yet; a definition that enables it is refused
+                     * @description Maximum number of viewers (0: no limit): not built yet; a definition that enables it is refused
                      * @default 0
                      */
                     maxConnection?: number;
@@ -4023,14 +4023,14 @@ export interface components {
                      */
                     serverTimeBasedSegmentNumbering?: boolean;
                     /**
-                     * @description Makes a playlist even when the output profile declares none
+                     * @description Adds the default playlist, unless the stream has a playlist of the same file name
                      * @default true
                      */
                     createDefaultPlaylist?: boolean;
-                    /** @description Origins whose web pages may read the answers (CORS) */
+                    /** @description Origins of web pages that may read the answers (CORS) */
                     crossDomains?: {
                         /**
-                         * @description Allowed origins: `*` for all, or patterns such as `https://*.example.org`; without a scheme every scheme matches
+                         * @description Allowed origins: `*` for all, or patterns such as `https://*.example.org`; a pattern without a scheme matches every scheme
                          * @default []
                          */
                         urls?: string[];
@@ -4058,7 +4058,7 @@ export interface components {
                          */
                         tempStoragePath?: string;
                         /**
-                         * @description How far back, s
+                         * @description Maximum time that viewers can rewind, s
                          * @default 3600
                          */
                         maxDuration?: number;
@@ -4068,7 +4068,7 @@ export interface components {
                          */
                         eventPlaylistType?: boolean;
                     };
-                    /** @description Dumps started with the stream */
+                    /** @description Dumps that start with the stream */
                     dumps?: {
                         /**
                          * @description Dumps
@@ -4077,11 +4077,11 @@ export interface components {
                         dump?: {
                             /** @description Turns it on */
                             enable: boolean;
-                            /** @description Output streams to keep; `*` and `?` match */
+                            /** @description Names of output streams to keep; `*` and `?` are wildcards */
                             targetStreamName: string;
                             /** @description Directory; macros are replaced */
                             outputPath: string;
-                            /** @description Id of the dump; made up when absent */
+                            /** @description Id of the dump; default: generated */
                             id?: string;
                             /** @description Multivariant playlists to keep */
                             playlists?: {
@@ -4099,32 +4099,32 @@ export interface components {
                      */
                     cacheControl?: {
                         /**
-                         * @description Cache-Control of multivariant playlists, s; 0 forbids caching, -1 sends no header
+                         * @description Max-age of multivariant playlists, s; 0: no caching, -1: no header `Cache-Control`
                          * @default 0
                          */
                         masterPlaylistMaxAge?: number;
                         /**
-                         * @description Cache-Control of media playlists, s; 0 forbids caching, -1 sends no header
+                         * @description Max-age of media playlists, s; 0: no caching, -1: no header `Cache-Control`
                          * @default 0
                          */
                         chunklistMaxAge?: number;
                         /**
-                         * @description Cache-Control of media playlists asked for with delivery directives, s; 0 forbids caching, -1 sends no header
+                         * @description Max-age of media playlists requested with delivery directives, s; 0: no caching, -1: no header `Cache-Control`
                          * @default 60
                          */
                         chunklistWithDirectivesMaxAge?: number;
                         /**
-                         * @description Cache-Control of segments, s; 0 forbids caching, -1 sends no header
+                         * @description Max-age of segments, s; 0: no caching, -1: no header `Cache-Control`
                          * @default -1
                          */
                         segmentMaxAge?: number;
                         /**
-                         * @description Cache-Control of parts, s; 0 forbids caching, -1 sends no header
+                         * @description Max-age of parts, s; 0: no caching, -1: no header `Cache-Control`
                          * @default -1
                          */
                         partialSegmentMaxAge?: number;
                     };
-                    /** @description Query values assumed when the player sends none */
+                    /** @description Defaults of query values that the player does not send */
                     defaultQueryString?: {
                         /**
                          * @description Values
@@ -4143,7 +4143,7 @@ export interface components {
                      */
                     chunkDuration?: number;
                     /**
-                     * @description Distance a player keeps from the live edge, s; 0 means three parts
+                     * @description Distance of players from the live edge, s; 0: three parts
                      * @default 0
                      */
                     partHoldBack?: number;
@@ -4166,7 +4166,7 @@ export interface components {
                 /** @description Serves HLS (MPEG-TS) */
                 hls?: {
                     /**
-                     * @description Most viewers at a time; 0 means no limit: not built yet; a definition that enables it is refused
+                     * @description Maximum number of viewers (0: no limit): not built yet; a definition that enables it is refused
                      * @default 0
                      */
                     maxConnection?: number;
@@ -4191,14 +4191,14 @@ export interface components {
                      */
                     serverTimeBasedSegmentNumbering?: boolean;
                     /**
-                     * @description Makes a playlist even when the output profile declares none
+                     * @description Adds the default playlist, unless the stream has a playlist of the same file name
                      * @default true
                      */
                     createDefaultPlaylist?: boolean;
-                    /** @description Origins whose web pages may read the answers (CORS) */
+                    /** @description Origins of web pages that may read the answers (CORS) */
                     crossDomains?: {
                         /**
-                         * @description Allowed origins: `*` for all, or patterns such as `https://*.example.org`; without a scheme every scheme matches
+                         * @description Allowed origins: `*` for all, or patterns such as `https://*.example.org`; a pattern without a scheme matches every scheme
                          * @default []
                          */
                         urls?: string[];
@@ -4226,7 +4226,7 @@ export interface components {
                          */
                         tempStoragePath?: string;
                         /**
-                         * @description How far back, s
+                         * @description Maximum time that viewers can rewind, s
                          * @default 3600
                          */
                         maxDuration?: number;
@@ -4236,7 +4236,7 @@ export interface components {
                          */
                         eventPlaylistType?: boolean;
                     };
-                    /** @description Dumps started with the stream */
+                    /** @description Dumps that start with the stream */
                     dumps?: {
                         /**
                          * @description Dumps
@@ -4245,11 +4245,11 @@ export interface components {
                         dump?: {
                             /** @description Turns it on */
                             enable: boolean;
-                            /** @description Output streams to keep; `*` and `?` match */
+                            /** @description Names of output streams to keep; `*` and `?` are wildcards */
                             targetStreamName: string;
                             /** @description Directory; macros are replaced */
                             outputPath: string;
-                            /** @description Id of the dump; made up when absent */
+                            /** @description Id of the dump; default: generated */
                             id?: string;
                             /** @description Multivariant playlists to keep */
                             playlists?: {
@@ -4267,32 +4267,32 @@ export interface components {
                      */
                     cacheControl?: {
                         /**
-                         * @description Cache-Control of multivariant playlists, s; 0 forbids caching, -1 sends no header
+                         * @description Max-age of multivariant playlists, s; 0: no caching, -1: no header `Cache-Control`
                          * @default 0
                          */
                         masterPlaylistMaxAge?: number;
                         /**
-                         * @description Cache-Control of media playlists, s; 0 forbids caching, -1 sends no header
+                         * @description Max-age of media playlists, s; 0: no caching, -1: no header `Cache-Control`
                          * @default 0
                          */
                         chunklistMaxAge?: number;
                         /**
-                         * @description Cache-Control of media playlists asked for with delivery directives, s; 0 forbids caching, -1 sends no header
+                         * @description Max-age of media playlists requested with delivery directives, s; 0: no caching, -1: no header `Cache-Control`
                          * @default 60
                          */
                         chunklistWithDirectivesMaxAge?: number;
                         /**
-                         * @description Cache-Control of segments, s; 0 forbids caching, -1 sends no header
+                         * @description Max-age of segments, s; 0: no caching, -1: no header `Cache-Control`
                          * @default -1
                          */
                         segmentMaxAge?: number;
                         /**
-                         * @description Cache-Control of parts, s; 0 forbids caching, -1 sends no header
+                         * @description Max-age of parts, s; 0: no caching, -1: no header `Cache-Control`
                          * @default -1
                          */
                         partialSegmentMaxAge?: number;
                     };
-                    /** @description Query values assumed when the player sends none */
+                    /** @description Defaults of query values that the player does not send */
                     defaultQueryString?: {
                         /**
                          * @description Values
@@ -4309,17 +4309,17 @@ export interface components {
                 /** @description Records streams to files */
                 file?: {
                     /**
-                     * @description Most viewers at a time; 0 means no limit: not built yet; a definition that enables it is refused
+                     * @description Maximum number of viewers (0: no limit): not built yet; a definition that enables it is refused
                      * @default 0
                      */
                     maxConnection?: number;
-                    /** @description Directory that all recordings stay below */
+                    /** @description Directory of all recordings; paths outside of it are refused */
                     rootPath?: string;
                     /** @description Path of a recording; macros are replaced */
                     filePath?: string;
                     /** @description Path of the information file; macros are replaced */
                     infoPath?: string;
-                    /** @description Starts tasks by a file that maps streams */
+                    /** @description Starts tasks according to a map file */
                     streamMap?: {
                         /**
                          * @description Turns it on
@@ -4329,22 +4329,22 @@ export interface components {
                         /** @description The map file */
                         path?: string;
                     };
-                    /** @description How long recorded files stay; only files that the server has recorded and still knows are removed. An extension of Millrace */
+                    /** @description Removal of old recorded files. Only files that the server has recorded and still has in its index are removed. An extension of Millrace */
                     retention?: {
                         /**
-                         * @description Files are removed when their end is this long ago, seconds; 0 keeps them
+                         * @description Age at which a file is removed, seconds after its end; 0: never
                          * @default 0
                          */
                         maxAge?: number;
                         /**
-                         * @description The oldest are removed while all files of the application are larger than this together, bytes; 0 keeps them
+                         * @description Maximum size of all files of the application together, bytes. Beyond it the oldest files are removed; 0: no limit
                          * @default 0
                          */
                         maxBytes?: number;
                     };
                     /**
                      * @deprecated
-                     * @description Starts recordings by a file that maps streams
+                     * @description Starts recordings according to a map file
                      */
                     record?: {
                         /**
@@ -4356,9 +4356,9 @@ export interface components {
                         recordInfo?: string;
                     };
                 };
-                /** @description Sends streams on to other servers */
+                /** @description Pushes streams to other servers */
                 push?: {
-                    /** @description Starts tasks by a file that maps streams */
+                    /** @description Starts tasks according to a map file */
                     streamMap?: {
                         /**
                          * @description Turns it on
@@ -4369,12 +4369,12 @@ export interface components {
                         path?: string;
                     };
                     /**
-                     * @description Gives up connecting after this long, ms; -1 means 5000
+                     * @description Time limit for connecting, ms; -1: 5000
                      * @default -1
                      */
                     connectionTimeout?: number;
                     /**
-                     * @description Gives up a send after this long, ms; -1 means 2000
+                     * @description Time that the receiver may read nothing of waiting data, ms; -1: 2000
                      * @default -1
                      */
                     sendTimeout?: number;
@@ -4382,14 +4382,14 @@ export interface components {
                 /** @description Serves images */
                 thumbnail?: {
                     /**
-                     * @description Most viewers at a time; 0 means no limit: not built yet; a definition that enables it is refused
+                     * @description Maximum number of viewers (0: no limit): not built yet; a definition that enables it is refused
                      * @default 0
                      */
                     maxConnection?: number;
-                    /** @description Origins whose web pages may read the answers (CORS) */
+                    /** @description Origins of web pages that may read the answers (CORS) */
                     crossDomains?: {
                         /**
-                         * @description Allowed origins: `*` for all, or patterns such as `https://*.example.org`; without a scheme every scheme matches
+                         * @description Allowed origins: `*` for all, or patterns such as `https://*.example.org`; a pattern without a scheme matches every scheme
                          * @default []
                          */
                         urls?: string[];
@@ -4411,7 +4411,7 @@ export interface components {
                  */
                 rtmpPush?: {
                     /**
-                     * @description Most viewers at a time; 0 means no limit: not built yet; a definition that enables it is refused
+                     * @description Maximum number of viewers (0: no limit): not built yet; a definition that enables it is refused
                      * @default 0
                      */
                     maxConnection?: number;
@@ -4422,7 +4422,7 @@ export interface components {
                  */
                 srtPush?: {
                     /**
-                     * @description Most viewers at a time; 0 means no limit: not built yet; a definition that enables it is refused
+                     * @description Maximum number of viewers (0: no limit): not built yet; a definition that enables it is refused
                      * @default 0
                      */
                     maxConnection?: number;
@@ -4433,7 +4433,7 @@ export interface components {
                  */
                 mPEGTSPush?: {
                     /**
-                     * @description Most viewers at a time; 0 means no limit: not built yet; a definition that enables it is refused
+                     * @description Maximum number of viewers (0: no limit): not built yet; a definition that enables it is refused
                      * @default 0
                      */
                     maxConnection?: number;
@@ -4441,18 +4441,18 @@ export interface components {
             };
             /**
              * @deprecated
-             * @description Former decoder settings
+             * @description Old decoder settings
              */
             decodes?: {
                 /** @description Video */
                 video?: {
                     /**
-                     * @description Uses hardware where there is any
+                     * @description Uses hardware if available
                      * @default false
                      */
                     hardwareAcceleration?: boolean;
                     /**
-                     * @description Reordering depth of H.264; of no effect, since the stream tells it
+                     * @description Reordering depth of H.264. It has no effect: the stream has the depth itself
                      * @default 16
                      */
                     h264hasBframes?: number;
@@ -4460,7 +4460,7 @@ export interface components {
             };
             /**
              * @deprecated
-             * @description Streams that stay up when their source goes away. Not built yet
+             * @description Streams that continue without their source. Not built yet
              */
             persistentStreams?: {
                 /**
@@ -4475,19 +4475,19 @@ export interface components {
                      * @default *
                      */
                     originStreamName?: string;
-                    /** @description Stream to show meanwhile */
+                    /** @description Stream that is shown instead */
                     fallbackStreamName?: string;
                 }[];
             };
-            /** @description Behaviour of a stream when its encoder leaves, or another encoder comes */
+            /** @description Behaviour of a stream when its encoder leaves or another encoder connects */
             sourceLoss?: {
                 /**
-                 * @description Keeps a pushed stream without a source for this long, ms; the next source continues it. 0 ends it at once
+                 * @description Time for which a published stream stays without a source, ms; the next source continues the stream. 0: the stream ends at once
                  * @default 0
                  */
                 keepStreamMs?: number;
                 /**
-                 * @description A second encoder for a name in use: `block` refuses it, `replace` gives it the stream, `afterSilence` does so once the first one is silent; absent: as the provider says (BlockDuplicateStreamName)
+                 * @description A second encoder for a name in use: `block` refuses it, `replace` gives it the stream, `afterSilence` gives it the stream once the first encoder is silent. Absent: `BlockDuplicateStreamName` of the provider decides
                  * @enum {string}
                  */
                 takeOver?: "block" | "replace" | "afterSilence";
@@ -4497,26 +4497,26 @@ export interface components {
                  */
                 takeOverSilenceMs?: number;
                 /**
-                 * @description Plays while the encoder is away or silent
+                 * @description Stand-ins that play while the encoder is away or silent
                  * @default []
                  */
                 standIn?: {
                     /** @description `file://` and a path below `mediaRootDir`, played in a loop; or `stream://VHOST/APP/STREAM`, a stream of this server */
                     url: string;
-                    /** @description Directory that `file://` starts at */
+                    /** @description Directory that `file://` URLs start at */
                     mediaRootDir?: string;
                     /**
-                     * @description Streams that it is for; `*` any text, `?` zero or one character. The first entry whose pattern matches counts
+                     * @description Names of its streams; `*`: any text, `?`: zero or one character. The first entry with a matching pattern is used
                      * @default *
                      */
                     streamName?: string;
                     /**
-                     * @description It also steps in when a connected encoder is silent for this long, ms; 0: only when the encoder has left
+                     * @description Silence of a connected encoder after which the stand-in plays, ms; 0: it plays only when the encoder has left
                      * @default 500
                      */
                     afterMs?: number;
                     /**
-                     * @description The stream ends when no encoder returns for this long, ms; 0: never
+                     * @description Time without an encoder after which the stream ends, ms; 0: never
                      * @default 0
                      */
                     keepMs?: number;
@@ -4531,64 +4531,64 @@ export interface components {
                 /** @description Key that signs the requests */
                 secretKey: string;
                 /**
-                 * @description Gives up after this long, ms
+                 * @description Time limit of a request, ms
                  * @default 1500
                  */
                 timeout?: number;
                 /**
-                 * @description Uses the profiles configured here when the server cannot be reached
+                 * @description Uses the configured output profiles if the control server cannot be reached
                  * @default true
                  */
                 useLocalProfilesOnConnectionFailure?: boolean;
                 /**
-                 * @description Uses the profiles configured here when the server refuses
+                 * @description Uses the configured output profiles if the control server refuses
                  * @default false
                  */
                 useLocalProfilesOnServerDisallow?: boolean;
                 /**
-                 * @description Uses the profiles configured here when the server answers with an error
+                 * @description Uses the configured output profiles if the control server answers with an error
                  * @default false
                  */
                 useLocalProfilesOnErrorResponse?: boolean;
             };
-            /** @description Sends events by a file of rules */
+            /** @description Sends events according to a file of rules */
             eventGenerator?: {
                 /**
                  * @description Turns it on
                  * @default false
                  */
                 enable?: boolean;
-                /** @description The rules file, see docs/guide/events.md */
+                /** @description File of rules; see docs/guide/events.md */
                 path?: string;
             };
-            /** @description If this list exists, only clients with one of its keys may publish; if it is empty, nobody may */
+            /** @description If this list exists, only clients with one of its keys may publish; with an empty list nobody may */
             publishKeys?: {
-                /** @description Its name; unique in its list */
+                /** @description Name of the key, unique in its list */
                 name: string;
-                /** @description The key itself, 16 to 256 letters, digits and _ . ~ -. The server keeps its hash only, and never shows it */
+                /** @description The key: 16 to 256 letters, digits, or any of _ . ~ -. The server keeps only the hash of the key, and never shows the key */
                 key?: string;
                 /** @description Instead of the key: `sha256:SALT:DIGEST`, the SHA-256 of `SALT:KEY` in base64url. Never shown */
                 hash?: string;
-                /** @description When it was made; the API sets it */
+                /** @description Time of creation; set by the API */
                 created?: string;
-                /** @description From then on it admits nobody, and its users are disconnected, e.g. `2026-01-31T18:00:00Z` */
+                /** @description Time of expiry, e.g. `2026-01-31T18:00:00Z`. From then on the key admits nobody, and its users are disconnected */
                 expires?: string;
-                /** @description Name of the streams it is for; `*` and `?` match. Absent: all */
+                /** @description Names of the streams that the key is for; `*` and `?` are wildcards. Absent: all streams */
                 streams?: string;
             }[];
-            /** @description If this list exists, only clients with one of its tokens may play; if it is empty, nobody may */
+            /** @description If this list exists, only clients with one of its tokens may play; with an empty list nobody may */
             playTokens?: {
-                /** @description Its name; unique in its list */
+                /** @description Name of the key, unique in its list */
                 name: string;
-                /** @description The key itself, 16 to 256 letters, digits and _ . ~ -. The server keeps its hash only, and never shows it */
+                /** @description The key: 16 to 256 letters, digits, or any of _ . ~ -. The server keeps only the hash of the key, and never shows the key */
                 key?: string;
                 /** @description Instead of the key: `sha256:SALT:DIGEST`, the SHA-256 of `SALT:KEY` in base64url. Never shown */
                 hash?: string;
-                /** @description When it was made; the API sets it */
+                /** @description Time of creation; set by the API */
                 created?: string;
-                /** @description From then on it admits nobody, and its users are disconnected, e.g. `2026-01-31T18:00:00Z` */
+                /** @description Time of expiry, e.g. `2026-01-31T18:00:00Z`. From then on the key admits nobody, and its users are disconnected */
                 expires?: string;
-                /** @description Name of the streams it is for; `*` and `?` match. Absent: all */
+                /** @description Names of the streams that the key is for; `*` and `?` are wildcards. Absent: all streams */
                 streams?: string;
             }[];
         };
@@ -4619,7 +4619,7 @@ export interface components {
         OutputProfileDefinition: {
             /** @description Name of the profile, unique in the application */
             name: string;
-            /** @description Name of the output stream; `${OriginStreamName}` stands for the name of the input */
+            /** @description Name of the output stream; `${OriginStreamName}` stands for the name of the input stream */
             outputStreamName: string;
             /**
              * @description The encodes of the profile; at least one
@@ -4632,12 +4632,12 @@ export interface components {
                  */
                 videos?: {
                     /**
-                     * @description Name that renditions refer to; `video_<n>` when absent
+                     * @description Name that renditions refer to; default: `video_<n>`
                      * @default
                      */
                     name?: string;
                     /**
-                     * @description Passes the track through untouched
+                     * @description Passes the track through unchanged
                      * @default false
                      */
                     bypass?: boolean;
@@ -4646,101 +4646,101 @@ export interface components {
                     /** @description Bits per second; required unless bypassed. The suffixes K (× 1024) and M (× 1048576) may be used */
                     bitrate?: number | string;
                     /**
-                     * @description Width, pixels; 0 follows the source or the height
+                     * @description Width, pixels; 0: from the source, in proportion to the height
                      * @default 0
                      */
                     width?: number;
                     /**
-                     * @description Height, pixels; 0 follows the source or the width
+                     * @description Height, pixels; 0: from the source, in proportion to the width
                      * @default 0
                      */
                     height?: number;
                     /**
-                     * @description Frames per second; 0 follows the source
+                     * @description Frames per second; 0: as the source
                      * @default 0
                      */
                     framerate?: number;
                     /**
-                     * @description Drops this many frames after each one kept, 0 to 120; -1 turns it off. Wins over the frame rate
+                     * @description Number of frames that are dropped after each kept frame, 0 to 120; -1: `Framerate` applies instead
                      * @default -1
                      */
                     skipFrames?: number;
                     /**
-                     * @description Distance of keyframes in the unit of keyFrameIntervalType; 0 means one second
+                     * @description Distance between keyframes, in the unit of `KeyFrameIntervalType`; 0: one second
                      * @default 0
                      */
                     keyFrameInterval?: number;
                     /**
-                     * @description Unit of keyFrameInterval: `frame` (0 to 600) or `time` (ms, 1 to 10000)
+                     * @description Unit of `KeyFrameInterval`: `frame` (0 to 600) or `time` (ms, 1 to 10000)
                      * @default frame
                      * @enum {string}
                      */
                     keyFrameIntervalType?: "frame" | "time";
                     /**
-                     * @description B-frames in a row, 0 to 16
+                     * @description Maximum number of consecutive B-frames, 0 to 16
                      * @default 0
                      */
                     bFrames?: number;
                     /**
-                     * @description Speed against quality; absent leaves it to the encoder
+                     * @description Trade-off between speed and quality; absent: the default of the encoder
                      * @enum {string}
                      */
                     preset?: "slower" | "slow" | "medium" | "fast" | "faster";
                     /**
-                     * @description H.264 profile; absent means baseline
+                     * @description H.264 profile; absent: `baseline`
                      * @enum {string}
                      */
                     profile?: "baseline" | "main" | "high";
                     /**
-                     * @description Encoder threads; -1 chooses
+                     * @description Encoder threads; -1: automatic
                      * @default -1
                      */
                     threadCount?: number;
                     /**
-                     * @description Frames the encoder looks ahead; -1 turns it off
+                     * @description Number of frames that the encoder looks ahead; -1: off
                      * @default -1
                      */
                     lookahead?: number;
-                    /** @description Encoder modules to try, in order, separated by commas; absent chooses */
+                    /** @description Encoder modules to try, in order, separated by commas; absent: automatic */
                     modules?: string;
-                    /** @description Passes the track through untouched when all conditions hold */
+                    /** @description Passes the track through unchanged if all conditions hold */
                     bypassIfMatch?: {
                         /**
-                         * @description Bypass when the codec is the same
+                         * @description Condition: the codec of the source is that of the encode
                          * @enum {string}
                          */
                         codec?: "eq";
                         /**
-                         * @description Bypass when the source's width is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                         * @description Condition: the width of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                          * @enum {string}
                          */
                         width?: "eq" | "lte" | "gte";
                         /**
-                         * @description Bypass when the source's height is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                         * @description Condition: the height of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                          * @enum {string}
                          */
                         height?: "eq" | "lte" | "gte";
                         /**
-                         * @description Bypass when the sample aspect ratio is the same
+                         * @description Condition: the sample aspect ratio of the source is that of the encode
                          * @enum {string}
                          */
                         sAR?: "eq";
                         /**
-                         * @description Bypass when the source's frame rate is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                         * @description Condition: the frame rate of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                          * @enum {string}
                          */
                         framerate?: "eq" | "lte" | "gte";
                         /**
-                         * @description Bypass when the source's sample rate is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                         * @description Condition: the sample rate of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                          * @enum {string}
                          */
                         samplerate?: "eq" | "lte" | "gte";
                         /**
-                         * @description Bypass when the source's channel count is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                         * @description Condition: the channel count of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                          * @enum {string}
                          */
                         channel?: "eq" | "lte" | "gte";
-                        /** @description Not available */
+                        /** @description Not supported */
                         bitrate?: string;
                     };
                 }[];
@@ -4750,12 +4750,12 @@ export interface components {
                  */
                 audios?: {
                     /**
-                     * @description Name that renditions refer to; `audio_<n>` when absent
+                     * @description Name that renditions refer to; default: `audio_<n>`
                      * @default
                      */
                     name?: string;
                     /**
-                     * @description Passes the track through untouched
+                     * @description Passes the track through unchanged
                      * @default false
                      */
                     bypass?: boolean;
@@ -4764,55 +4764,55 @@ export interface components {
                     /** @description Bits per second; required unless bypassed. The suffixes K (× 1024) and M (× 1048576) may be used */
                     bitrate?: number | string;
                     /**
-                     * @description Sample rate, Hz; 0: that of the source when it begins
+                     * @description Sample rate, Hz; 0: the sample rate of the source at its start
                      * @default 0
                      */
                     samplerate?: number;
                     /**
-                     * @description Channels; 0: as many as the source has, and more when it gets more
+                     * @description Number of channels; 0: as the source; the number rises, but does not fall, when the source changes
                      * @default 0
                      */
                     channel?: number;
-                    /** @description Encoder modules to try, in order, separated by commas; absent chooses */
+                    /** @description Encoder modules to try, in order, separated by commas; absent: automatic */
                     modules?: string;
-                    /** @description Passes the track through untouched when all conditions hold */
+                    /** @description Passes the track through unchanged if all conditions hold */
                     bypassIfMatch?: {
                         /**
-                         * @description Bypass when the codec is the same
+                         * @description Condition: the codec of the source is that of the encode
                          * @enum {string}
                          */
                         codec?: "eq";
                         /**
-                         * @description Bypass when the source's width is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                         * @description Condition: the width of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                          * @enum {string}
                          */
                         width?: "eq" | "lte" | "gte";
                         /**
-                         * @description Bypass when the source's height is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                         * @description Condition: the height of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                          * @enum {string}
                          */
                         height?: "eq" | "lte" | "gte";
                         /**
-                         * @description Bypass when the sample aspect ratio is the same
+                         * @description Condition: the sample aspect ratio of the source is that of the encode
                          * @enum {string}
                          */
                         sAR?: "eq";
                         /**
-                         * @description Bypass when the source's frame rate is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                         * @description Condition: the frame rate of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                          * @enum {string}
                          */
                         framerate?: "eq" | "lte" | "gte";
                         /**
-                         * @description Bypass when the source's sample rate is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                         * @description Condition: the sample rate of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                          * @enum {string}
                          */
                         samplerate?: "eq" | "lte" | "gte";
                         /**
-                         * @description Bypass when the source's channel count is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                         * @description Condition: the channel count of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                          * @enum {string}
                          */
                         channel?: "eq" | "lte" | "gte";
-                        /** @description Not available */
+                        /** @description Not supported */
                         bitrate?: string;
                     };
                 }[];
@@ -4822,72 +4822,72 @@ export interface components {
                  */
                 images?: {
                     /**
-                     * @description Name that renditions refer to; `image_<n>` when absent
+                     * @description Name that renditions refer to; default: `image_<n>`
                      * @default
                      */
                     name?: string;
                     /** @description `jpeg`, `png` or `webp`; required */
                     codec?: string;
                     /**
-                     * @description Width, pixels; 0 follows the source or the height
+                     * @description Width, pixels; 0: from the source, in proportion to the height
                      * @default 0
                      */
                     width?: number;
                     /**
-                     * @description Height, pixels; 0 follows the source or the width
+                     * @description Height, pixels; 0: from the source, in proportion to the width
                      * @default 0
                      */
                     height?: number;
                     /**
-                     * @description Frames per second; 0 follows the source
+                     * @description Frames per second; 0: as the source
                      * @default 0
                      */
                     framerate?: number;
                     /**
-                     * @description Drops this many frames after each one kept, 0 to 120
+                     * @description Number of frames that are dropped after each kept frame, 0 to 120
                      * @default 0
                      */
                     skipFrames?: number;
-                    /** @description Encoder modules to try, in order, separated by commas; absent chooses */
+                    /** @description Encoder modules to try, in order, separated by commas; absent: automatic */
                     modules?: string;
-                    /** @description Passes the track through untouched when all conditions hold */
+                    /** @description Passes the track through unchanged if all conditions hold */
                     bypassIfMatch?: {
                         /**
-                         * @description Bypass when the codec is the same
+                         * @description Condition: the codec of the source is that of the encode
                          * @enum {string}
                          */
                         codec?: "eq";
                         /**
-                         * @description Bypass when the source's width is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                         * @description Condition: the width of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                          * @enum {string}
                          */
                         width?: "eq" | "lte" | "gte";
                         /**
-                         * @description Bypass when the source's height is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                         * @description Condition: the height of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                          * @enum {string}
                          */
                         height?: "eq" | "lte" | "gte";
                         /**
-                         * @description Bypass when the sample aspect ratio is the same
+                         * @description Condition: the sample aspect ratio of the source is that of the encode
                          * @enum {string}
                          */
                         sAR?: "eq";
                         /**
-                         * @description Bypass when the source's frame rate is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                         * @description Condition: the frame rate of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                          * @enum {string}
                          */
                         framerate?: "eq" | "lte" | "gte";
                         /**
-                         * @description Bypass when the source's sample rate is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                         * @description Condition: the sample rate of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                          * @enum {string}
                          */
                         samplerate?: "eq" | "lte" | "gte";
                         /**
-                         * @description Bypass when the source's channel count is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                         * @description Condition: the channel count of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                          * @enum {string}
                          */
                         channel?: "eq" | "lte" | "gte";
-                        /** @description Not available */
+                        /** @description Not supported */
                         bitrate?: string;
                     };
                 }[];
@@ -4915,20 +4915,20 @@ export interface components {
                      */
                     webRtcAutoAbr?: boolean;
                     /**
-                     * @description How media playlists are referred to: -1 absolute, 0 by file name, 1 from the stream, 2 from the application
+                     * @description URLs of media playlists: -1: absolute path, 0: file name, 1: relative path with the stream, 2: relative path with the application and the stream
                      * @default -1
                      */
                     hLSChunklistPathDepth?: number;
                     /**
-                     * @description Also served as HLS with MPEG-TS segments
+                     * @description Serves the playlist also as HLS with MPEG-TS segments
                      * @default false
                      */
                     enableTsPackaging?: boolean;
-                    /** @description Offers the subtitles of the stream; absent: true */
+                    /** @description Offers the subtitles of the stream; absent: `true` */
                     enableSubtitles?: boolean;
                 };
                 /**
-                 * @description Qualities, in the order they are offered
+                 * @description Renditions, in the order of the playlist
                  * @default []
                  */
                 renditions?: {
@@ -4939,111 +4939,111 @@ export interface components {
                     /** @description Name of an audio encode */
                     audio?: string;
                     /**
-                     * @description Which of the tracks with that name, counted from 0; -1 means the first
+                     * @description Index among the tracks of this name, from 0; -1: the first
                      * @default -1
                      */
                     video_index_hint?: number;
                     /**
-                     * @description Which of the tracks with that name, counted from 0; -1 means the first
+                     * @description Index among the tracks of this name, from 0; -1: the first
                      * @default -1
                      */
                     audio_index_hint?: number;
                 }[];
                 /**
-                 * @description Qualities made of whatever tracks there are
+                 * @description Renditions made from the tracks of the stream
                  * @default []
                  */
                 rendition_templates?: {
-                    /** @description Name shown to players; `${Height}`, `${Width}`, `${Bitrate}` and `${Framerate}` stand for those of the track */
+                    /** @description Name shown to players; `${Height}`, `${Width}`, `${Bitrate}` and `${Framerate}` stand for the values of the track */
                     name: string;
                     /** @description Video tracks that get a rendition */
                     video_template?: {
-                        /** @description Only tracks of encodes with this name; `*` and `?` match */
+                        /** @description Only tracks of encodes with this name; `*` and `?` are wildcards */
                         variant_name?: string;
                         /**
-                         * @description Only encoded tracks, only bypassed ones, or all
+                         * @description Only encoded tracks, only bypassed tracks, or all tracks
                          * @default all
                          * @enum {string}
                          */
                         encoding_type?: "all" | "encoded" | "bypassed";
                         /**
-                         * @description Only tracks with at most this bit rate, bit/s; -1 sets no limit
+                         * @description Only tracks with at most this bit rate, bit/s; -1: no limit
                          * @default -1
                          */
                         max_bitrate?: number;
                         /**
-                         * @description Only tracks with at least this bit rate, bit/s; -1 sets no limit
+                         * @description Only tracks with at least this bit rate, bit/s; -1: no limit
                          * @default -1
                          */
                         min_bitrate?: number;
                         /**
-                         * @description Only tracks with at most this width, pixels; -1 sets no limit
+                         * @description Only tracks with at most this width, pixels; -1: no limit
                          * @default -1
                          */
                         max_width?: number;
                         /**
-                         * @description Only tracks with at least this width, pixels; -1 sets no limit
+                         * @description Only tracks with at least this width, pixels; -1: no limit
                          * @default -1
                          */
                         min_width?: number;
                         /**
-                         * @description Only tracks with at most this height, pixels; -1 sets no limit
+                         * @description Only tracks with at most this height, pixels; -1: no limit
                          * @default -1
                          */
                         max_height?: number;
                         /**
-                         * @description Only tracks with at least this height, pixels; -1 sets no limit
+                         * @description Only tracks with at least this height, pixels; -1: no limit
                          * @default -1
                          */
                         min_height?: number;
                         /**
-                         * @description Only tracks with at most this frame rate; -1 sets no limit
+                         * @description Only tracks with at most this frame rate; -1: no limit
                          * @default -1
                          */
                         max_framerate?: number;
                         /**
-                         * @description Only tracks with at least this frame rate; -1 sets no limit
+                         * @description Only tracks with at least this frame rate; -1: no limit
                          * @default -1
                          */
                         min_framerate?: number;
                     };
                     /** @description Audio tracks that get a rendition */
                     audio_template?: {
-                        /** @description Only tracks of encodes with this name; `*` and `?` match */
+                        /** @description Only tracks of encodes with this name; `*` and `?` are wildcards */
                         variant_name?: string;
                         /**
-                         * @description Only encoded tracks, only bypassed ones, or all
+                         * @description Only encoded tracks, only bypassed tracks, or all tracks
                          * @default all
                          * @enum {string}
                          */
                         encoding_type?: "all" | "encoded" | "bypassed";
                         /**
-                         * @description Only tracks with at most this bit rate, bit/s; -1 sets no limit
+                         * @description Only tracks with at most this bit rate, bit/s; -1: no limit
                          * @default -1
                          */
                         max_bitrate?: number;
                         /**
-                         * @description Only tracks with at least this bit rate, bit/s; -1 sets no limit
+                         * @description Only tracks with at least this bit rate, bit/s; -1: no limit
                          * @default -1
                          */
                         min_bitrate?: number;
                         /**
-                         * @description Only tracks with at most this sample rate, Hz; -1 sets no limit
+                         * @description Only tracks with at most this sample rate, Hz; -1: no limit
                          * @default -1
                          */
                         max_samplerate?: number;
                         /**
-                         * @description Only tracks with at least this sample rate, Hz; -1 sets no limit
+                         * @description Only tracks with at least this sample rate, Hz; -1: no limit
                          * @default -1
                          */
                         min_samplerate?: number;
                         /**
-                         * @description Only tracks with at most this channel count; -1 sets no limit
+                         * @description Only tracks with at most this channel count; -1: no limit
                          * @default -1
                          */
                         max_channel?: number;
                         /**
-                         * @description Only tracks with at least this channel count; -1 sets no limit
+                         * @description Only tracks with at least this channel count; -1: no limit
                          * @default -1
                          */
                         min_channel?: number;
@@ -5072,17 +5072,17 @@ export interface components {
         };
         /** @description A key */
         AccessKeyRequest: {
-            /** @description Its name; unique in its list */
+            /** @description Name of the key, unique in its list */
             name: string;
-            /** @description The key itself, 16 to 256 letters, digits and _ . ~ -. The server keeps its hash only, and never shows it */
+            /** @description The key: 16 to 256 letters, digits, or any of _ . ~ -. The server keeps only the hash of the key, and never shows the key */
             key?: string;
             /** @description Instead of the key: `sha256:SALT:DIGEST`, the SHA-256 of `SALT:KEY` in base64url. Never shown */
             hash?: string;
-            /** @description When it was made; the API sets it */
+            /** @description Time of creation; set by the API */
             created?: string;
-            /** @description From then on it admits nobody, and its users are disconnected, e.g. `2026-01-31T18:00:00Z` */
+            /** @description Time of expiry, e.g. `2026-01-31T18:00:00Z`. From then on the key admits nobody, and its users are disconnected */
             expires?: string;
-            /** @description Name of the streams it is for; `*` and `?` match. Absent: all */
+            /** @description Names of the streams that the key is for; `*` and `?` are wildcards. Absent: all streams */
             streams?: string;
         };
         PullRequest: {
@@ -6530,18 +6530,18 @@ export interface operations {
                     /** @description Name of the application, the first part of stream URLs; unique in its virtual host */
                     name?: string;
                     /**
-                     * @description `live`; `vod` is accepted and treated alike
+                     * @description `live` or `vod`; both mean the same
                      * @enum {string}
                      */
                     type?: "live" | "vod";
                     /**
-                     * @description Output profiles and what they share
+                     * @description Output profiles and their common settings
                      * @default {}
                      */
                     outputProfiles?: {
                         /**
                          * @deprecated
-                         * @description Uses hardware where there is any
+                         * @description Uses hardware if available
                          * @default false
                          */
                         hardwareAcceleration?: boolean;
@@ -6580,29 +6580,29 @@ export interface operations {
                          */
                         decodes?: {
                             /**
-                             * @description Threads of each decoder; 0 chooses
+                             * @description Threads of each decoder; 0: automatic
                              * @default 2
                              */
                             threadCount?: number;
                             /**
-                             * @description Decodes keyframes only, when nothing but images is made
+                             * @description Decodes only keyframes if the encodes make images but no video
                              * @default false
                              */
                             onlyKeyframes?: boolean;
                         };
                         /** @description Subtitles and overlays */
                         mediaOptions?: {
-                            /** @description Subtitles, which clients of the API send and files of scheduled channels bring */
+                            /** @description Subtitles from clients of the API and from files of scheduled channels */
                             subtitles?: {
                                 /**
                                  * @description Turns them on
                                  * @default false
                                  */
                                 enable?: boolean;
-                                /** @description Label of the rendition shown at first */
+                                /** @description Label of the default rendition */
                                 defaultLabel?: string;
                                 /**
-                                 * @description Languages
+                                 * @description Subtitle renditions
                                  * @default []
                                  */
                                 rendition?: {
@@ -6611,16 +6611,16 @@ export interface operations {
                                     /** @description Language tag, e.g. `en` */
                                     language: string;
                                     /**
-                                     * @description Players may choose it on their own
+                                     * @description Players may select the rendition by themselves
                                      * @default false
                                      */
                                     autoSelect?: boolean;
                                     /**
-                                     * @description Forced subtitles: players show them by themselves
+                                     * @description Forced subtitles: players show them even if the viewer has chosen no subtitles
                                      * @default false
                                      */
                                     forced?: boolean;
-                                    /** @description Makes the subtitles from speech: not built yet, of no effect */
+                                    /** @description Makes the subtitles from speech: not built yet, has no effect */
                                     transcription?: {
                                         /**
                                          * @description Recogniser
@@ -6630,12 +6630,12 @@ export interface operations {
                                         /** @description Model file */
                                         model: string;
                                         /**
-                                         * @description Which audio track, counted from 0
+                                         * @description Index of the audio track, from 0
                                          * @default 0
                                          */
                                         audioIndexHint?: number;
                                         /**
-                                         * @description Language spoken, or `auto`
+                                         * @description Spoken language, or `auto`
                                          * @default auto
                                          */
                                         sourceLanguage?: string;
@@ -6647,25 +6647,25 @@ export interface operations {
                                     };
                                 }[];
                             };
-                            /** @description Images laid over the video that is encoded */
+                            /** @description Images laid over encoded video */
                             overlays?: {
                                 /**
                                  * @description Turns them on
                                  * @default false
                                  */
                                 enable?: boolean;
-                                /** @description The map file: which images lie over the video of which streams */
+                                /** @description Map file that assigns images to streams */
                                 path?: string;
                             };
                         };
                         /**
-                         * @description The profiles; one output stream each
+                         * @description Output profiles; each makes one output stream
                          * @default []
                          */
                         outputProfile?: {
                             /** @description Name of the profile, unique in the application */
                             name: string;
-                            /** @description Name of the output stream; `${OriginStreamName}` stands for the name of the input */
+                            /** @description Name of the output stream; `${OriginStreamName}` stands for the name of the input stream */
                             outputStreamName: string;
                             /**
                              * @description The encodes of the profile; at least one
@@ -6678,12 +6678,12 @@ export interface operations {
                                  */
                                 videos?: {
                                     /**
-                                     * @description Name that renditions refer to; `video_<n>` when absent
+                                     * @description Name that renditions refer to; default: `video_<n>`
                                      * @default
                                      */
                                     name?: string;
                                     /**
-                                     * @description Passes the track through untouched
+                                     * @description Passes the track through unchanged
                                      * @default false
                                      */
                                     bypass?: boolean;
@@ -6692,101 +6692,101 @@ export interface operations {
                                     /** @description Bits per second; required unless bypassed. The suffixes K (× 1024) and M (× 1048576) may be used */
                                     bitrate?: number | string;
                                     /**
-                                     * @description Width, pixels; 0 follows the source or the height
+                                     * @description Width, pixels; 0: from the source, in proportion to the height
                                      * @default 0
                                      */
                                     width?: number;
                                     /**
-                                     * @description Height, pixels; 0 follows the source or the width
+                                     * @description Height, pixels; 0: from the source, in proportion to the width
                                      * @default 0
                                      */
                                     height?: number;
                                     /**
-                                     * @description Frames per second; 0 follows the source
+                                     * @description Frames per second; 0: as the source
                                      * @default 0
                                      */
                                     framerate?: number;
                                     /**
-                                     * @description Drops this many frames after each one kept, 0 to 120; -1 turns it off. Wins over the frame rate
+                                     * @description Number of frames that are dropped after each kept frame, 0 to 120; -1: `Framerate` applies instead
                                      * @default -1
                                      */
                                     skipFrames?: number;
                                     /**
-                                     * @description Distance of keyframes in the unit of keyFrameIntervalType; 0 means one second
+                                     * @description Distance between keyframes, in the unit of `KeyFrameIntervalType`; 0: one second
                                      * @default 0
                                      */
                                     keyFrameInterval?: number;
                                     /**
-                                     * @description Unit of keyFrameInterval: `frame` (0 to 600) or `time` (ms, 1 to 10000)
+                                     * @description Unit of `KeyFrameInterval`: `frame` (0 to 600) or `time` (ms, 1 to 10000)
                                      * @default frame
                                      * @enum {string}
                                      */
                                     keyFrameIntervalType?: "frame" | "time";
                                     /**
-                                     * @description B-frames in a row, 0 to 16
+                                     * @description Maximum number of consecutive B-frames, 0 to 16
                                      * @default 0
                                      */
                                     bFrames?: number;
                                     /**
-                                     * @description Speed against quality; absent leaves it to the encoder
+                                     * @description Trade-off between speed and quality; absent: the default of the encoder
                                      * @enum {string}
                                      */
                                     preset?: "slower" | "slow" | "medium" | "fast" | "faster";
                                     /**
-                                     * @description H.264 profile; absent means baseline
+                                     * @description H.264 profile; absent: `baseline`
                                      * @enum {string}
                                      */
                                     profile?: "baseline" | "main" | "high";
                                     /**
-                                     * @description Encoder threads; -1 chooses
+                                     * @description Encoder threads; -1: automatic
                                      * @default -1
                                      */
                                     threadCount?: number;
                                     /**
-                                     * @description Frames the encoder looks ahead; -1 turns it off
+                                     * @description Number of frames that the encoder looks ahead; -1: off
                                      * @default -1
                                      */
                                     lookahead?: number;
-                                    /** @description Encoder modules to try, in order, separated by commas; absent chooses */
+                                    /** @description Encoder modules to try, in order, separated by commas; absent: automatic */
                                     modules?: string;
-                                    /** @description Passes the track through untouched when all conditions hold */
+                                    /** @description Passes the track through unchanged if all conditions hold */
                                     bypassIfMatch?: {
                                         /**
-                                         * @description Bypass when the codec is the same
+                                         * @description Condition: the codec of the source is that of the encode
                                          * @enum {string}
                                          */
                                         codec?: "eq";
                                         /**
-                                         * @description Bypass when the source's width is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                                         * @description Condition: the width of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                                          * @enum {string}
                                          */
                                         width?: "eq" | "lte" | "gte";
                                         /**
-                                         * @description Bypass when the source's height is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                                         * @description Condition: the height of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                                          * @enum {string}
                                          */
                                         height?: "eq" | "lte" | "gte";
                                         /**
-                                         * @description Bypass when the sample aspect ratio is the same
+                                         * @description Condition: the sample aspect ratio of the source is that of the encode
                                          * @enum {string}
                                          */
                                         sAR?: "eq";
                                         /**
-                                         * @description Bypass when the source's frame rate is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                                         * @description Condition: the frame rate of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                                          * @enum {string}
                                          */
                                         framerate?: "eq" | "lte" | "gte";
                                         /**
-                                         * @description Bypass when the source's sample rate is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                                         * @description Condition: the sample rate of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                                          * @enum {string}
                                          */
                                         samplerate?: "eq" | "lte" | "gte";
                                         /**
-                                         * @description Bypass when the source's channel count is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                                         * @description Condition: the channel count of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                                          * @enum {string}
                                          */
                                         channel?: "eq" | "lte" | "gte";
-                                        /** @description Not available */
+                                        /** @description Not supported */
                                         bitrate?: string;
                                     };
                                 }[];
@@ -6796,12 +6796,12 @@ export interface operations {
                                  */
                                 audios?: {
                                     /**
-                                     * @description Name that renditions refer to; `audio_<n>` when absent
+                                     * @description Name that renditions refer to; default: `audio_<n>`
                                      * @default
                                      */
                                     name?: string;
                                     /**
-                                     * @description Passes the track through untouched
+                                     * @description Passes the track through unchanged
                                      * @default false
                                      */
                                     bypass?: boolean;
@@ -6810,55 +6810,55 @@ export interface operations {
                                     /** @description Bits per second; required unless bypassed. The suffixes K (× 1024) and M (× 1048576) may be used */
                                     bitrate?: number | string;
                                     /**
-                                     * @description Sample rate, Hz; 0: that of the source when it begins
+                                     * @description Sample rate, Hz; 0: the sample rate of the source at its start
                                      * @default 0
                                      */
                                     samplerate?: number;
                                     /**
-                                     * @description Channels; 0: as many as the source has, and more when it gets more
+                                     * @description Number of channels; 0: as the source; the number rises, but does not fall, when the source changes
                                      * @default 0
                                      */
                                     channel?: number;
-                                    /** @description Encoder modules to try, in order, separated by commas; absent chooses */
+                                    /** @description Encoder modules to try, in order, separated by commas; absent: automatic */
                                     modules?: string;
-                                    /** @description Passes the track through untouched when all conditions hold */
+                                    /** @description Passes the track through unchanged if all conditions hold */
                                     bypassIfMatch?: {
                                         /**
-                                         * @description Bypass when the codec is the same
+                                         * @description Condition: the codec of the source is that of the encode
                                          * @enum {string}
                                          */
                                         codec?: "eq";
                                         /**
-                                         * @description Bypass when the source's width is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                                         * @description Condition: the width of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                                          * @enum {string}
                                          */
                                         width?: "eq" | "lte" | "gte";
                                         /**
-                                         * @description Bypass when the source's height is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                                         * @description Condition: the height of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                                          * @enum {string}
                                          */
                                         height?: "eq" | "lte" | "gte";
                                         /**
-                                         * @description Bypass when the sample aspect ratio is the same
+                                         * @description Condition: the sample aspect ratio of the source is that of the encode
                                          * @enum {string}
                                          */
                                         sAR?: "eq";
                                         /**
-                                         * @description Bypass when the source's frame rate is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                                         * @description Condition: the frame rate of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                                          * @enum {string}
                                          */
                                         framerate?: "eq" | "lte" | "gte";
                                         /**
-                                         * @description Bypass when the source's sample rate is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                                         * @description Condition: the sample rate of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                                          * @enum {string}
                                          */
                                         samplerate?: "eq" | "lte" | "gte";
                                         /**
-                                         * @description Bypass when the source's channel count is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                                         * @description Condition: the channel count of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                                          * @enum {string}
                                          */
                                         channel?: "eq" | "lte" | "gte";
-                                        /** @description Not available */
+                                        /** @description Not supported */
                                         bitrate?: string;
                                     };
                                 }[];
@@ -6868,72 +6868,72 @@ export interface operations {
                                  */
                                 images?: {
                                     /**
-                                     * @description Name that renditions refer to; `image_<n>` when absent
+                                     * @description Name that renditions refer to; default: `image_<n>`
                                      * @default
                                      */
                                     name?: string;
                                     /** @description `jpeg`, `png` or `webp`; required */
                                     codec?: string;
                                     /**
-                                     * @description Width, pixels; 0 follows the source or the height
+                                     * @description Width, pixels; 0: from the source, in proportion to the height
                                      * @default 0
                                      */
                                     width?: number;
                                     /**
-                                     * @description Height, pixels; 0 follows the source or the width
+                                     * @description Height, pixels; 0: from the source, in proportion to the width
                                      * @default 0
                                      */
                                     height?: number;
                                     /**
-                                     * @description Frames per second; 0 follows the source
+                                     * @description Frames per second; 0: as the source
                                      * @default 0
                                      */
                                     framerate?: number;
                                     /**
-                                     * @description Drops this many frames after each one kept, 0 to 120
+                                     * @description Number of frames that are dropped after each kept frame, 0 to 120
                                      * @default 0
                                      */
                                     skipFrames?: number;
-                                    /** @description Encoder modules to try, in order, separated by commas; absent chooses */
+                                    /** @description Encoder modules to try, in order, separated by commas; absent: automatic */
                                     modules?: string;
-                                    /** @description Passes the track through untouched when all conditions hold */
+                                    /** @description Passes the track through unchanged if all conditions hold */
                                     bypassIfMatch?: {
                                         /**
-                                         * @description Bypass when the codec is the same
+                                         * @description Condition: the codec of the source is that of the encode
                                          * @enum {string}
                                          */
                                         codec?: "eq";
                                         /**
-                                         * @description Bypass when the source's width is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                                         * @description Condition: the width of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                                          * @enum {string}
                                          */
                                         width?: "eq" | "lte" | "gte";
                                         /**
-                                         * @description Bypass when the source's height is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                                         * @description Condition: the height of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                                          * @enum {string}
                                          */
                                         height?: "eq" | "lte" | "gte";
                                         /**
-                                         * @description Bypass when the sample aspect ratio is the same
+                                         * @description Condition: the sample aspect ratio of the source is that of the encode
                                          * @enum {string}
                                          */
                                         sAR?: "eq";
                                         /**
-                                         * @description Bypass when the source's frame rate is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                                         * @description Condition: the frame rate of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                                          * @enum {string}
                                          */
                                         framerate?: "eq" | "lte" | "gte";
                                         /**
-                                         * @description Bypass when the source's sample rate is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                                         * @description Condition: the sample rate of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                                          * @enum {string}
                                          */
                                         samplerate?: "eq" | "lte" | "gte";
                                         /**
-                                         * @description Bypass when the source's channel count is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                                         * @description Condition: the channel count of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                                          * @enum {string}
                                          */
                                         channel?: "eq" | "lte" | "gte";
-                                        /** @description Not available */
+                                        /** @description Not supported */
                                         bitrate?: string;
                                     };
                                 }[];
@@ -6961,20 +6961,20 @@ export interface operations {
                                      */
                                     webRtcAutoAbr?: boolean;
                                     /**
-                                     * @description How media playlists are referred to: -1 absolute, 0 by file name, 1 from the stream, 2 from the application
+                                     * @description URLs of media playlists: -1: absolute path, 0: file name, 1: relative path with the stream, 2: relative path with the application and the stream
                                      * @default -1
                                      */
                                     hLSChunklistPathDepth?: number;
                                     /**
-                                     * @description Also served as HLS with MPEG-TS segments
+                                     * @description Serves the playlist also as HLS with MPEG-TS segments
                                      * @default false
                                      */
                                     enableTsPackaging?: boolean;
-                                    /** @description Offers the subtitles of the stream; absent: true */
+                                    /** @description Offers the subtitles of the stream; absent: `true` */
                                     enableSubtitles?: boolean;
                                 };
                                 /**
-                                 * @description Qualities, in the order they are offered
+                                 * @description Renditions, in the order of the playlist
                                  * @default []
                                  */
                                 renditions?: {
@@ -6985,111 +6985,111 @@ export interface operations {
                                     /** @description Name of an audio encode */
                                     audio?: string;
                                     /**
-                                     * @description Which of the tracks with that name, counted from 0; -1 means the first
+                                     * @description Index among the tracks of this name, from 0; -1: the first
                                      * @default -1
                                      */
                                     video_index_hint?: number;
                                     /**
-                                     * @description Which of the tracks with that name, counted from 0; -1 means the first
+                                     * @description Index among the tracks of this name, from 0; -1: the first
                                      * @default -1
                                      */
                                     audio_index_hint?: number;
                                 }[];
                                 /**
-                                 * @description Qualities made of whatever tracks there are
+                                 * @description Renditions made from the tracks of the stream
                                  * @default []
                                  */
                                 rendition_templates?: {
-                                    /** @description Name shown to players; `${Height}`, `${Width}`, `${Bitrate}` and `${Framerate}` stand for those of the track */
+                                    /** @description Name shown to players; `${Height}`, `${Width}`, `${Bitrate}` and `${Framerate}` stand for the values of the track */
                                     name: string;
                                     /** @description Video tracks that get a rendition */
                                     video_template?: {
-                                        /** @description Only tracks of encodes with this name; `*` and `?` match */
+                                        /** @description Only tracks of encodes with this name; `*` and `?` are wildcards */
                                         variant_name?: string;
                                         /**
-                                         * @description Only encoded tracks, only bypassed ones, or all
+                                         * @description Only encoded tracks, only bypassed tracks, or all tracks
                                          * @default all
                                          * @enum {string}
                                          */
                                         encoding_type?: "all" | "encoded" | "bypassed";
                                         /**
-                                         * @description Only tracks with at most this bit rate, bit/s; -1 sets no limit
+                                         * @description Only tracks with at most this bit rate, bit/s; -1: no limit
                                          * @default -1
                                          */
                                         max_bitrate?: number;
                                         /**
-                                         * @description Only tracks with at least this bit rate, bit/s; -1 sets no limit
+                                         * @description Only tracks with at least this bit rate, bit/s; -1: no limit
                                          * @default -1
                                          */
                                         min_bitrate?: number;
                                         /**
-                                         * @description Only tracks with at most this width, pixels; -1 sets no limit
+                                         * @description Only tracks with at most this width, pixels; -1: no limit
                                          * @default -1
                                          */
                                         max_width?: number;
                                         /**
-                                         * @description Only tracks with at least this width, pixels; -1 sets no limit
+                                         * @description Only tracks with at least this width, pixels; -1: no limit
                                          * @default -1
                                          */
                                         min_width?: number;
                                         /**
-                                         * @description Only tracks with at most this height, pixels; -1 sets no limit
+                                         * @description Only tracks with at most this height, pixels; -1: no limit
                                          * @default -1
                                          */
                                         max_height?: number;
                                         /**
-                                         * @description Only tracks with at least this height, pixels; -1 sets no limit
+                                         * @description Only tracks with at least this height, pixels; -1: no limit
                                          * @default -1
                                          */
                                         min_height?: number;
                                         /**
-                                         * @description Only tracks with at most this frame rate; -1 sets no limit
+                                         * @description Only tracks with at most this frame rate; -1: no limit
                                          * @default -1
                                          */
                                         max_framerate?: number;
                                         /**
-                                         * @description Only tracks with at least this frame rate; -1 sets no limit
+                                         * @description Only tracks with at least this frame rate; -1: no limit
                                          * @default -1
                                          */
                                         min_framerate?: number;
                                     };
                                     /** @description Audio tracks that get a rendition */
                                     audio_template?: {
-                                        /** @description Only tracks of encodes with this name; `*` and `?` match */
+                                        /** @description Only tracks of encodes with this name; `*` and `?` are wildcards */
                                         variant_name?: string;
                                         /**
-                                         * @description Only encoded tracks, only bypassed ones, or all
+                                         * @description Only encoded tracks, only bypassed tracks, or all tracks
                                          * @default all
                                          * @enum {string}
                                          */
                                         encoding_type?: "all" | "encoded" | "bypassed";
                                         /**
-                                         * @description Only tracks with at most this bit rate, bit/s; -1 sets no limit
+                                         * @description Only tracks with at most this bit rate, bit/s; -1: no limit
                                          * @default -1
                                          */
                                         max_bitrate?: number;
                                         /**
-                                         * @description Only tracks with at least this bit rate, bit/s; -1 sets no limit
+                                         * @description Only tracks with at least this bit rate, bit/s; -1: no limit
                                          * @default -1
                                          */
                                         min_bitrate?: number;
                                         /**
-                                         * @description Only tracks with at most this sample rate, Hz; -1 sets no limit
+                                         * @description Only tracks with at most this sample rate, Hz; -1: no limit
                                          * @default -1
                                          */
                                         max_samplerate?: number;
                                         /**
-                                         * @description Only tracks with at least this sample rate, Hz; -1 sets no limit
+                                         * @description Only tracks with at least this sample rate, Hz; -1: no limit
                                          * @default -1
                                          */
                                         min_samplerate?: number;
                                         /**
-                                         * @description Only tracks with at most this channel count; -1 sets no limit
+                                         * @description Only tracks with at most this channel count; -1: no limit
                                          * @default -1
                                          */
                                         max_channel?: number;
                                         /**
-                                         * @description Only tracks with at least this channel count; -1 sets no limit
+                                         * @description Only tracks with at least this channel count; -1: no limit
                                          * @default -1
                                          */
                                         min_channel?: number;
@@ -7106,12 +7106,12 @@ export interface operations {
                         /** @description Pulls streams from another origin over OVT */
                         ovt?: {
                             /**
-                             * @description Most streams of it in the application at a time; 0 means no limit
+                             * @description Maximum number of streams of this provider in the application; 0: no limit
                              * @default 0
                              */
                             maxConnection?: number;
                             /**
-                             * @description `ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent lets the provider choose
+                             * @description `ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent: the choice of the provider
                              * @enum {string}
                              */
                             timestampMode?: "ZeroBased" | "Original";
@@ -7120,18 +7120,18 @@ export interface operations {
                              * @description Keeps the timestamps of the source
                              */
                             useIncomingTimestamp?: boolean;
-                            /** @description Not available for this provider */
+                            /** @description Not supported by this provider */
                             packetSilenceTimeoutMs?: number;
                         };
-                        /** @description Takes streams published over RTMP */
+                        /** @description Accepts streams published over RTMP */
                         rtmp?: {
                             /**
-                             * @description Most streams of it in the application at a time; 0 means no limit
+                             * @description Maximum number of streams of this provider in the application; 0: no limit
                              * @default 0
                              */
                             maxConnection?: number;
                             /**
-                             * @description `ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent lets the provider choose
+                             * @description `ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent: the choice of the provider
                              * @enum {string}
                              */
                             timestampMode?: "ZeroBased" | "Original";
@@ -7141,17 +7141,17 @@ export interface operations {
                              */
                             useIncomingTimestamp?: boolean;
                             /**
-                             * @description Ends the stream after this long without audio and video, ms; 0 waits forever
+                             * @description Time without audio and video after which the stream ends, ms; 0: never
                              * @default 10000
                              */
                             packetSilenceTimeoutMs?: number;
                             /**
-                             * @description A second publisher of a name is refused; false throws the first one out
+                             * @description Refuses a second publisher of a name; if false, the second publisher replaces the first
                              * @default true
                              */
                             blockDuplicateStreamName?: boolean;
                             /**
-                             * @description Adds an output stream that passes the input on untouched
+                             * @description Adds an output stream that passes the input through unchanged
                              * @default false
                              */
                             passthroughOutputProfile?: boolean;
@@ -7162,12 +7162,12 @@ export interface operations {
                                  * @default []
                                  */
                                 event?: {
-                                    /** @description `AMFDataMessage.<name of the message>.<member>`, further members behind further dots: what fires the rule */
+                                    /** @description Trigger of the rule: `AMFDataMessage.<name of the message>.<member>`; nested members follow after further dots */
                                     trigger: string;
                                     /** @description The ID3v2 event to make */
                                     hLSID3v2?: {
                                         /**
-                                         * @description Tracks that carry the event; `event` and `both` are all of them
+                                         * @description Tracks that carry the event; `event` and `both`: all tracks
                                          * @enum {string}
                                          */
                                         eventType: "video" | "audio" | "event" | "both";
@@ -7181,15 +7181,15 @@ export interface operations {
                                 }[];
                             };
                         };
-                        /** @description Takes streams published over SRT */
+                        /** @description Accepts streams published over SRT */
                         srt?: {
                             /**
-                             * @description Most streams of it in the application at a time; 0 means no limit
+                             * @description Maximum number of streams of this provider in the application; 0: no limit
                              * @default 0
                              */
                             maxConnection?: number;
                             /**
-                             * @description `ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent lets the provider choose
+                             * @description `ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent: the choice of the provider
                              * @enum {string}
                              */
                             timestampMode?: "ZeroBased" | "Original";
@@ -7199,12 +7199,12 @@ export interface operations {
                              */
                             useIncomingTimestamp?: boolean;
                             /**
-                             * @description Ends the stream after this long without audio and video, ms; 0 waits forever
+                             * @description Time without audio and video after which the stream ends, ms; 0: never
                              * @default 10000
                              */
                             packetSilenceTimeoutMs?: number;
                             /**
-                             * @description A second publisher of a name is refused; false throws the first one out
+                             * @description Refuses a second publisher of a name; if false, the second publisher replaces the first
                              * @default true
                              */
                             blockDuplicateStreamName?: boolean;
@@ -7224,15 +7224,15 @@ export interface operations {
                                 }[];
                             };
                         };
-                        /** @description Takes streams published over WebRTC (WHIP) */
+                        /** @description Accepts streams published over WebRTC (WHIP) */
                         webrtc?: {
                             /**
-                             * @description Most streams of it in the application at a time; 0 means no limit
+                             * @description Maximum number of streams of this provider in the application; 0: no limit
                              * @default 0
                              */
                             maxConnection?: number;
                             /**
-                             * @description `ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent lets the provider choose
+                             * @description `ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent: the choice of the provider
                              * @enum {string}
                              */
                             timestampMode?: "ZeroBased" | "Original";
@@ -7242,29 +7242,29 @@ export interface operations {
                              */
                             useIncomingTimestamp?: boolean;
                             /**
-                             * @description Ends the stream after this long without audio and video, ms; 0 waits forever
+                             * @description Time without audio and video after which the stream ends, ms; 0: never
                              * @default 30000
                              */
                             packetSilenceTimeoutMs?: number;
                             /**
-                             * @description A second publisher of a name is refused; false throws the first one out
+                             * @description Refuses a second publisher of a name; if false, the second publisher replaces the first
                              * @default true
                              */
                             blockDuplicateStreamName?: boolean;
                             /**
-                             * @description Gives up a connection whose ICE is silent for this long, ms
+                             * @description Time without a connectivity check (ICE) after which a connection is closed, ms
                              * @default 30000
                              */
                             timeout?: number;
                             /**
-                             * @description Asks the encoder for a keyframe when none came for this long, ms; 0 leaves it to the encoder
+                             * @description Time without a keyframe after which the server requests a keyframe from the encoder, ms; 0: no such requests
                              * @default 3000
                              */
                             fIRInterval?: number;
-                            /** @description Origins whose web pages may read the answers (CORS) */
+                            /** @description Origins of web pages that may read the answers (CORS) */
                             crossDomains?: {
                                 /**
-                                 * @description Allowed origins: `*` for all, or patterns such as `https://*.example.org`; without a scheme every scheme matches
+                                 * @description Allowed origins: `*` for all, or patterns such as `https://*.example.org`; a pattern without a scheme matches every scheme
                                  * @default []
                                  */
                                 urls?: string[];
@@ -7283,12 +7283,12 @@ export interface operations {
                         /** @description Pulls streams over RTSP */
                         rtspPull?: {
                             /**
-                             * @description Most streams of it in the application at a time; 0 means no limit
+                             * @description Maximum number of streams of this provider in the application; 0: no limit
                              * @default 0
                              */
                             maxConnection?: number;
                             /**
-                             * @description `ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent lets the provider choose
+                             * @description `ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent: the choice of the provider
                              * @enum {string}
                              */
                             timestampMode?: "ZeroBased" | "Original";
@@ -7297,23 +7297,23 @@ export interface operations {
                              * @description Keeps the timestamps of the source
                              */
                             useIncomingTimestamp?: boolean;
-                            /** @description Not available for this provider */
+                            /** @description Not supported by this provider */
                             packetSilenceTimeoutMs?: number;
                             /**
-                             * @description A second publisher of a name is refused; false throws the first one out
+                             * @description Refuses a second publisher of a name; if false, the second publisher replaces the first
                              * @default true
                              */
                             blockDuplicateStreamName?: boolean;
                         };
-                        /** @description Takes streams published over RTSP: not built yet, of no effect */
+                        /** @description Accepts streams published over RTSP: not built yet, has no effect */
                         rtsp?: {
                             /**
-                             * @description Most streams of it in the application at a time; 0 means no limit
+                             * @description Maximum number of streams of this provider in the application; 0: no limit
                              * @default 0
                              */
                             maxConnection?: number;
                             /**
-                             * @description `ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent lets the provider choose
+                             * @description `ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent: the choice of the provider
                              * @enum {string}
                              */
                             timestampMode?: "ZeroBased" | "Original";
@@ -7322,18 +7322,18 @@ export interface operations {
                              * @description Keeps the timestamps of the source
                              */
                             useIncomingTimestamp?: boolean;
-                            /** @description Not available for this provider */
+                            /** @description Not supported by this provider */
                             packetSilenceTimeoutMs?: number;
                         };
-                        /** @description Takes MPEG-TS over UDP */
+                        /** @description Accepts MPEG-TS over UDP and TCP */
                         mpegts?: {
                             /**
-                             * @description Most streams of it in the application at a time; 0 means no limit
+                             * @description Maximum number of streams of this provider in the application; 0: no limit
                              * @default 0
                              */
                             maxConnection?: number;
                             /**
-                             * @description `ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent lets the provider choose
+                             * @description `ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent: the choice of the provider
                              * @enum {string}
                              */
                             timestampMode?: "ZeroBased" | "Original";
@@ -7343,12 +7343,12 @@ export interface operations {
                              */
                             useIncomingTimestamp?: boolean;
                             /**
-                             * @description Ends the stream after this long without audio and video, ms; 0 waits forever
+                             * @description Time without audio and video after which the stream ends, ms; 0: never
                              * @default 1500
                              */
                             packetSilenceTimeoutMs?: number;
                             /**
-                             * @description Which port feeds which stream
+                             * @description Streams of the ports
                              * @default []
                              */
                             streams?: {
@@ -7358,13 +7358,13 @@ export interface operations {
                                  */
                                 name?: string;
                                 /**
-                                 * @description Ports that feed it
+                                 * @description Ports
                                  * @default 4000/udp
                                  */
                                 port?: string;
-                                /** @description Number of the program to take of several; absent: the first. An extension of Millrace */
+                                /** @description Program number, for sources with several programs; absent: the first program. An extension of Millrace */
                                 program?: number;
-                                /** @description Senders that are accepted, as `192.0.2.10` or `192.0.2.0/24`; default: everybody. An extension of Millrace */
+                                /** @description Accepted senders, as `192.0.2.10` or `192.0.2.0/24`; default: all. An extension of Millrace */
                                 source?: string[];
                             }[];
                             /** @description Names for the audio tracks of the source, in their order */
@@ -7386,12 +7386,12 @@ export interface operations {
                         /** @description Plays files as streams */
                         file?: {
                             /**
-                             * @description Most streams of it in the application at a time; 0 means no limit
+                             * @description Maximum number of streams of this provider in the application; 0: no limit
                              * @default 0
                              */
                             maxConnection?: number;
                             /**
-                             * @description `ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent lets the provider choose
+                             * @description `ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent: the choice of the provider
                              * @enum {string}
                              */
                             timestampMode?: "ZeroBased" | "Original";
@@ -7400,11 +7400,11 @@ export interface operations {
                              * @description Keeps the timestamps of the source
                              */
                             useIncomingTimestamp?: boolean;
-                            /** @description Not available for this provider */
+                            /** @description Not supported by this provider */
                             packetSilenceTimeoutMs?: number;
-                            /** @description Directory the paths start at */
+                            /** @description Directory that all paths start at */
                             rootPath?: string;
-                            /** @description Which file feeds which stream */
+                            /** @description Streams made from files */
                             streamMap?: {
                                 /**
                                  * @description Entries
@@ -7413,12 +7413,12 @@ export interface operations {
                                 stream?: {
                                     /** @description Stream name */
                                     name: string;
-                                    /** @description File, below the root path */
+                                    /** @description Path of the file, relative to the root path */
                                     path: string;
                                 }[];
                             };
                             /**
-                             * @description Adds an output stream that passes the input on untouched
+                             * @description Adds an output stream that passes the input through unchanged
                              * @default false
                              */
                             passthroughOutputProfile?: boolean;
@@ -7426,12 +7426,12 @@ export interface operations {
                         /** @description Plays scheduled channels */
                         schedule?: {
                             /**
-                             * @description Most streams of it in the application at a time; 0 means no limit
+                             * @description Maximum number of streams of this provider in the application; 0: no limit
                              * @default 0
                              */
                             maxConnection?: number;
                             /**
-                             * @description `ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent lets the provider choose
+                             * @description `ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent: the choice of the provider
                              * @enum {string}
                              */
                             timestampMode?: "ZeroBased" | "Original";
@@ -7440,22 +7440,22 @@ export interface operations {
                              * @description Keeps the timestamps of the source
                              */
                             useIncomingTimestamp?: boolean;
-                            /** @description Not available for this provider */
+                            /** @description Not supported by this provider */
                             packetSilenceTimeoutMs?: number;
                             /** @description Directory that the `file://` URLs of items start at */
                             mediaRootDir: string;
-                            /** @description Directory of the schedule files (`.sch`); the server creates a missing one, and the API writes there */
+                            /** @description Directory of the schedule files (`.sch`); the server creates it if it is missing, and the API writes to it */
                             scheduleFilesDir: string;
                         };
-                        /** @description Makes streams of tracks of other streams of this server: multiplex channels */
+                        /** @description Multiplex channels: streams made of tracks of other streams of this server */
                         multiplex?: {
                             /**
-                             * @description Most streams of it in the application at a time; 0 means no limit
+                             * @description Maximum number of streams of this provider in the application; 0: no limit
                              * @default 0
                              */
                             maxConnection?: number;
                             /**
-                             * @description `ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent lets the provider choose
+                             * @description `ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent: the choice of the provider
                              * @enum {string}
                              */
                             timestampMode?: "ZeroBased" | "Original";
@@ -7465,11 +7465,11 @@ export interface operations {
                              */
                             useIncomingTimestamp?: boolean;
                             /**
-                             * @description Ends the stream after this long without audio and video, ms; 0 waits forever
+                             * @description Time without audio and video after which the stream ends, ms; 0: never
                              * @default 0
                              */
                             packetSilenceTimeoutMs?: number;
-                            /** @description Directory of the .mux files, which define channels */
+                            /** @description Directory of the `.mux` files, which define channels */
                             muxFilesDir: string;
                         };
                     };
@@ -7489,14 +7489,14 @@ export interface operations {
                          */
                         streamWorkerCount?: number;
                         /**
-                         * @description Delays all output by this much, ms. A stream holds at most 256 MiB and then drops new packets, video up to the next keyframe. When its source ends, the rest is still shown, over some seconds if it is much; a stream that is deleted or refused drops it
+                         * @description Delay of all output, ms. A stream buffers at most 256 MiB; a full buffer drops new packets, of video all packets up to the next keyframe. When the source ends, the buffered media still goes out, within some seconds; a stream that is deleted or refused drops its buffer
                          * @default 0
                          */
                         delayBufferTimeMs?: number;
                         /** @description Serves edges over OVT */
                         ovt?: {
                             /**
-                             * @description Viewers that the application may have at a time; 0 means no limit
+                             * @description Maximum number of viewers of this publisher in the application; 0: no limit
                              * @default 0
                              */
                             maxConnection?: number;
@@ -7504,20 +7504,20 @@ export interface operations {
                         /** @description Serves viewers over SRT */
                         srt?: {
                             /**
-                             * @description Viewers that the application may have at a time; 0 means no limit
+                             * @description Maximum number of viewers of this publisher in the application; 0: no limit
                              * @default 0
                              */
                             maxConnection?: number;
                         };
-                        /** @description Serves WebRTC */
+                        /** @description Serves viewers over WebRTC */
                         webrtc?: {
                             /**
-                             * @description Viewers that the application may have at a time; 0 means no limit
+                             * @description Maximum number of viewers of this publisher in the application; 0: no limit
                              * @default 0
                              */
                             maxConnection?: number;
                             /**
-                             * @description Gives up a viewer whose ICE is silent for this long, ms
+                             * @description Time without a connectivity check (ICE) after which the session of a viewer ends, ms
                              * @default 30000
                              */
                             timeout?: number;
@@ -7536,21 +7536,21 @@ export interface operations {
                              * @default false
                              */
                             jitterBuffer?: boolean;
-                            /** @description Asks players for a delay */
+                            /** @description Requests a playout delay from players */
                             playoutDelay?: {
-                                /** @description Least delay, ms */
+                                /** @description Minimum delay, ms */
                                 min: number;
-                                /** @description Most delay, ms */
+                                /** @description Maximum delay, ms */
                                 max: number;
                             };
                             /**
-                             * @description Who estimates the bandwidth of a viewer: its player (REMB), or the server, by the arrival of each packet (TransportCC)
+                             * @description Estimation of the bandwidth of a viewer: by the player (`REMB`), or by the server from the arrival times of packets (`TransportCC`)
                              * @default REMB
                              * @enum {string}
                              */
                             bandwidthEstimation?: "REMB" | "TransportCC";
                             /**
-                             * @description Makes a playlist even when the output profile declares none
+                             * @description Adds the default playlist, unless the stream has a playlist of the same file name
                              * @default true
                              */
                             createDefaultPlaylist?: boolean;
@@ -7558,7 +7558,7 @@ export interface operations {
                         /** @description Serves LL-HLS (fMP4) */
                         llhls?: {
                             /**
-                             * @description Most viewers at a time; 0 means no limit: not built yet; a definition that enables it is refused
+                             * @description Maximum number of viewers (0: no limit): not built yet; a definition that enables it is refused
                              * @default 0
                              */
                             maxConnection?: number;
@@ -7583,14 +7583,14 @@ export interface operations {
                              */
                             serverTimeBasedSegmentNumbering?: boolean;
                             /**
-                             * @description Makes a playlist even when the output profile declares none
+                             * @description Adds the default playlist, unless the stream has a playlist of the same file name
                              * @default true
                              */
                             createDefaultPlaylist?: boolean;
-                            /** @description Origins whose web pages may read the answers (CORS) */
+                            /** @description Origins of web pages that may read the answers (CORS) */
                             crossDomains?: {
                                 /**
-                                 * @description Allowed origins: `*` for all, or patterns such as `https://*.example.org`; without a scheme every scheme matches
+                                 * @description Allowed origins: `*` for all, or patterns such as `https://*.example.org`; a pattern without a scheme matches every scheme
                                  * @default []
                                  */
                                 urls?: string[];
@@ -7618,7 +7618,7 @@ export interface operations {
                                  */
                                 tempStoragePath?: string;
                                 /**
-                                 * @description How far back, s
+                                 * @description Maximum time that viewers can rewind, s
                                  * @default 3600
                                  */
                                 maxDuration?: number;
@@ -7628,7 +7628,7 @@ export interface operations {
                                  */
                                 eventPlaylistType?: boolean;
                             };
-                            /** @description Dumps started with the stream */
+                            /** @description Dumps that start with the stream */
                             dumps?: {
                                 /**
                                  * @description Dumps
@@ -7637,11 +7637,11 @@ export interface operations {
                                 dump?: {
                                     /** @description Turns it on */
                                     enable: boolean;
-                                    /** @description Output streams to keep; `*` and `?` match */
+                                    /** @description Names of output streams to keep; `*` and `?` are wildcards */
                                     targetStreamName: string;
                                     /** @description Directory; macros are replaced */
                                     outputPath: string;
-                                    /** @description Id of the dump; made up when absent */
+                                    /** @description Id of the dump; default: generated */
                                     id?: string;
                                     /** @description Multivariant playlists to keep */
                                     playlists?: {
@@ -7659,32 +7659,32 @@ export interface operations {
                              */
                             cacheControl?: {
                                 /**
-                                 * @description Cache-Control of multivariant playlists, s; 0 forbids caching, -1 sends no header
+                                 * @description Max-age of multivariant playlists, s; 0: no caching, -1: no header `Cache-Control`
                                  * @default 0
                                  */
                                 masterPlaylistMaxAge?: number;
                                 /**
-                                 * @description Cache-Control of media playlists, s; 0 forbids caching, -1 sends no header
+                                 * @description Max-age of media playlists, s; 0: no caching, -1: no header `Cache-Control`
                                  * @default 0
                                  */
                                 chunklistMaxAge?: number;
                                 /**
-                                 * @description Cache-Control of media playlists asked for with delivery directives, s; 0 forbids caching, -1 sends no header
+                                 * @description Max-age of media playlists requested with delivery directives, s; 0: no caching, -1: no header `Cache-Control`
                                  * @default 60
                                  */
                                 chunklistWithDirectivesMaxAge?: number;
                                 /**
-                                 * @description Cache-Control of segments, s; 0 forbids caching, -1 sends no header
+                                 * @description Max-age of segments, s; 0: no caching, -1: no header `Cache-Control`
                                  * @default -1
                                  */
                                 segmentMaxAge?: number;
                                 /**
-                                 * @description Cache-Control of parts, s; 0 forbids caching, -1 sends no header
+                                 * @description Max-age of parts, s; 0: no caching, -1: no header `Cache-Control`
                                  * @default -1
                                  */
                                 partialSegmentMaxAge?: number;
                             };
-                            /** @description Query values assumed when the player sends none */
+                            /** @description Defaults of query values that the player does not send */
                             defaultQueryString?: {
                                 /**
                                  * @description Values
@@ -7703,7 +7703,7 @@ export interface operations {
                              */
                             chunkDuration?: number;
                             /**
-                             * @description Distance a player keeps from the live edge, s; 0 means three parts
+                             * @description Distance of players from the live edge, s; 0: three parts
                              * @default 0
                              */
                             partHoldBack?: number;
@@ -7726,7 +7726,7 @@ export interface operations {
                         /** @description Serves HLS (MPEG-TS) */
                         hls?: {
                             /**
-                             * @description Most viewers at a time; 0 means no limit: not built yet; a definition that enables it is refused
+                             * @description Maximum number of viewers (0: no limit): not built yet; a definition that enables it is refused
                              * @default 0
                              */
                             maxConnection?: number;
@@ -7751,14 +7751,14 @@ export interface operations {
                              */
                             serverTimeBasedSegmentNumbering?: boolean;
                             /**
-                             * @description Makes a playlist even when the output profile declares none
+                             * @description Adds the default playlist, unless the stream has a playlist of the same file name
                              * @default true
                              */
                             createDefaultPlaylist?: boolean;
-                            /** @description Origins whose web pages may read the answers (CORS) */
+                            /** @description Origins of web pages that may read the answers (CORS) */
                             crossDomains?: {
                                 /**
-                                 * @description Allowed origins: `*` for all, or patterns such as `https://*.example.org`; without a scheme every scheme matches
+                                 * @description Allowed origins: `*` for all, or patterns such as `https://*.example.org`; a pattern without a scheme matches every scheme
                                  * @default []
                                  */
                                 urls?: string[];
@@ -7786,7 +7786,7 @@ export interface operations {
                                  */
                                 tempStoragePath?: string;
                                 /**
-                                 * @description How far back, s
+                                 * @description Maximum time that viewers can rewind, s
                                  * @default 3600
                                  */
                                 maxDuration?: number;
@@ -7796,7 +7796,7 @@ export interface operations {
                                  */
                                 eventPlaylistType?: boolean;
                             };
-                            /** @description Dumps started with the stream */
+                            /** @description Dumps that start with the stream */
                             dumps?: {
                                 /**
                                  * @description Dumps
@@ -7805,11 +7805,11 @@ export interface operations {
                                 dump?: {
                                     /** @description Turns it on */
                                     enable: boolean;
-                                    /** @description Output streams to keep; `*` and `?` match */
+                                    /** @description Names of output streams to keep; `*` and `?` are wildcards */
                                     targetStreamName: string;
                                     /** @description Directory; macros are replaced */
                                     outputPath: string;
-                                    /** @description Id of the dump; made up when absent */
+                                    /** @description Id of the dump; default: generated */
                                     id?: string;
                                     /** @description Multivariant playlists to keep */
                                     playlists?: {
@@ -7827,32 +7827,32 @@ export interface operations {
                              */
                             cacheControl?: {
                                 /**
-                                 * @description Cache-Control of multivariant playlists, s; 0 forbids caching, -1 sends no header
+                                 * @description Max-age of multivariant playlists, s; 0: no caching, -1: no header `Cache-Control`
                                  * @default 0
                                  */
                                 masterPlaylistMaxAge?: number;
                                 /**
-                                 * @description Cache-Control of media playlists, s; 0 forbids caching, -1 sends no header
+                                 * @description Max-age of media playlists, s; 0: no caching, -1: no header `Cache-Control`
                                  * @default 0
                                  */
                                 chunklistMaxAge?: number;
                                 /**
-                                 * @description Cache-Control of media playlists asked for with delivery directives, s; 0 forbids caching, -1 sends no header
+                                 * @description Max-age of media playlists requested with delivery directives, s; 0: no caching, -1: no header `Cache-Control`
                                  * @default 60
                                  */
                                 chunklistWithDirectivesMaxAge?: number;
                                 /**
-                                 * @description Cache-Control of segments, s; 0 forbids caching, -1 sends no header
+                                 * @description Max-age of segments, s; 0: no caching, -1: no header `Cache-Control`
                                  * @default -1
                                  */
                                 segmentMaxAge?: number;
                                 /**
-                                 * @description Cache-Control of parts, s; 0 forbids caching, -1 sends no header
+                                 * @description Max-age of parts, s; 0: no caching, -1: no header `Cache-Control`
                                  * @default -1
                                  */
                                 partialSegmentMaxAge?: number;
                             };
-                            /** @description Query values assumed when the player sends none */
+                            /** @description Defaults of query values that the player does not send */
                             defaultQueryString?: {
                                 /**
                                  * @description Values
@@ -7869,17 +7869,17 @@ export interface operations {
                         /** @description Records streams to files */
                         file?: {
                             /**
-                             * @description Most viewers at a time; 0 means no limit: not built yet; a definition that enables it is refused
+                             * @description Maximum number of viewers (0: no limit): not built yet; a definition that enables it is refused
                              * @default 0
                              */
                             maxConnection?: number;
-                            /** @description Directory that all recordings stay below */
+                            /** @description Directory of all recordings; paths outside of it are refused */
                             rootPath?: string;
                             /** @description Path of a recording; macros are replaced */
                             filePath?: string;
                             /** @description Path of the information file; macros are replaced */
                             infoPath?: string;
-                            /** @description Starts tasks by a file that maps streams */
+                            /** @description Starts tasks according to a map file */
                             streamMap?: {
                                 /**
                                  * @description Turns it on
@@ -7889,22 +7889,22 @@ export interface operations {
                                 /** @description The map file */
                                 path?: string;
                             };
-                            /** @description How long recorded files stay; only files that the server has recorded and still knows are removed. An extension of Millrace */
+                            /** @description Removal of old recorded files. Only files that the server has recorded and still has in its index are removed. An extension of Millrace */
                             retention?: {
                                 /**
-                                 * @description Files are removed when their end is this long ago, seconds; 0 keeps them
+                                 * @description Age at which a file is removed, seconds after its end; 0: never
                                  * @default 0
                                  */
                                 maxAge?: number;
                                 /**
-                                 * @description The oldest are removed while all files of the application are larger than this together, bytes; 0 keeps them
+                                 * @description Maximum size of all files of the application together, bytes. Beyond it the oldest files are removed; 0: no limit
                                  * @default 0
                                  */
                                 maxBytes?: number;
                             };
                             /**
                              * @deprecated
-                             * @description Starts recordings by a file that maps streams
+                             * @description Starts recordings according to a map file
                              */
                             record?: {
                                 /**
@@ -7916,9 +7916,9 @@ export interface operations {
                                 recordInfo?: string;
                             };
                         };
-                        /** @description Sends streams on to other servers */
+                        /** @description Pushes streams to other servers */
                         push?: {
-                            /** @description Starts tasks by a file that maps streams */
+                            /** @description Starts tasks according to a map file */
                             streamMap?: {
                                 /**
                                  * @description Turns it on
@@ -7929,12 +7929,12 @@ export interface operations {
                                 path?: string;
                             };
                             /**
-                             * @description Gives up connecting after this long, ms; -1 means 5000
+                             * @description Time limit for connecting, ms; -1: 5000
                              * @default -1
                              */
                             connectionTimeout?: number;
                             /**
-                             * @description Gives up a send after this long, ms; -1 means 2000
+                             * @description Time that the receiver may read nothing of waiting data, ms; -1: 2000
                              * @default -1
                              */
                             sendTimeout?: number;
@@ -7942,14 +7942,14 @@ export interface operations {
                         /** @description Serves images */
                         thumbnail?: {
                             /**
-                             * @description Most viewers at a time; 0 means no limit: not built yet; a definition that enables it is refused
+                             * @description Maximum number of viewers (0: no limit): not built yet; a definition that enables it is refused
                              * @default 0
                              */
                             maxConnection?: number;
-                            /** @description Origins whose web pages may read the answers (CORS) */
+                            /** @description Origins of web pages that may read the answers (CORS) */
                             crossDomains?: {
                                 /**
-                                 * @description Allowed origins: `*` for all, or patterns such as `https://*.example.org`; without a scheme every scheme matches
+                                 * @description Allowed origins: `*` for all, or patterns such as `https://*.example.org`; a pattern without a scheme matches every scheme
                                  * @default []
                                  */
                                 urls?: string[];
@@ -7971,7 +7971,7 @@ export interface operations {
                          */
                         rtmpPush?: {
                             /**
-                             * @description Most viewers at a time; 0 means no limit: not built yet; a definition that enables it is refused
+                             * @description Maximum number of viewers (0: no limit): not built yet; a definition that enables it is refused
                              * @default 0
                              */
                             maxConnection?: number;
@@ -7982,7 +7982,7 @@ export interface operations {
                          */
                         srtPush?: {
                             /**
-                             * @description Most viewers at a time; 0 means no limit: not built yet; a definition that enables it is refused
+                             * @description Maximum number of viewers (0: no limit): not built yet; a definition that enables it is refused
                              * @default 0
                              */
                             maxConnection?: number;
@@ -7993,7 +7993,7 @@ export interface operations {
                          */
                         mPEGTSPush?: {
                             /**
-                             * @description Most viewers at a time; 0 means no limit: not built yet; a definition that enables it is refused
+                             * @description Maximum number of viewers (0: no limit): not built yet; a definition that enables it is refused
                              * @default 0
                              */
                             maxConnection?: number;
@@ -8001,18 +8001,18 @@ export interface operations {
                     };
                     /**
                      * @deprecated
-                     * @description Former decoder settings
+                     * @description Old decoder settings
                      */
                     decodes?: {
                         /** @description Video */
                         video?: {
                             /**
-                             * @description Uses hardware where there is any
+                             * @description Uses hardware if available
                              * @default false
                              */
                             hardwareAcceleration?: boolean;
                             /**
-                             * @description Reordering depth of H.264; of no effect, since the stream tells it
+                             * @description Reordering depth of H.264. It has no effect: the stream has the depth itself
                              * @default 16
                              */
                             h264hasBframes?: number;
@@ -8020,7 +8020,7 @@ export interface operations {
                     };
                     /**
                      * @deprecated
-                     * @description Streams that stay up when their source goes away. Not built yet
+                     * @description Streams that continue without their source. Not built yet
                      */
                     persistentStreams?: {
                         /**
@@ -8035,19 +8035,19 @@ export interface operations {
                              * @default *
                              */
                             originStreamName?: string;
-                            /** @description Stream to show meanwhile */
+                            /** @description Stream that is shown instead */
                             fallbackStreamName?: string;
                         }[];
                     };
-                    /** @description Behaviour of a stream when its encoder leaves, or another encoder comes */
+                    /** @description Behaviour of a stream when its encoder leaves or another encoder connects */
                     sourceLoss?: {
                         /**
-                         * @description Keeps a pushed stream without a source for this long, ms; the next source continues it. 0 ends it at once
+                         * @description Time for which a published stream stays without a source, ms; the next source continues the stream. 0: the stream ends at once
                          * @default 0
                          */
                         keepStreamMs?: number;
                         /**
-                         * @description A second encoder for a name in use: `block` refuses it, `replace` gives it the stream, `afterSilence` does so once the first one is silent; absent: as the provider says (BlockDuplicateStreamName)
+                         * @description A second encoder for a name in use: `block` refuses it, `replace` gives it the stream, `afterSilence` gives it the stream once the first encoder is silent. Absent: `BlockDuplicateStreamName` of the provider decides
                          * @enum {string}
                          */
                         takeOver?: "block" | "replace" | "afterSilence";
@@ -8057,26 +8057,26 @@ export interface operations {
                          */
                         takeOverSilenceMs?: number;
                         /**
-                         * @description Plays while the encoder is away or silent
+                         * @description Stand-ins that play while the encoder is away or silent
                          * @default []
                          */
                         standIn?: {
                             /** @description `file://` and a path below `mediaRootDir`, played in a loop; or `stream://VHOST/APP/STREAM`, a stream of this server */
                             url: string;
-                            /** @description Directory that `file://` starts at */
+                            /** @description Directory that `file://` URLs start at */
                             mediaRootDir?: string;
                             /**
-                             * @description Streams that it is for; `*` any text, `?` zero or one character. The first entry whose pattern matches counts
+                             * @description Names of its streams; `*`: any text, `?`: zero or one character. The first entry with a matching pattern is used
                              * @default *
                              */
                             streamName?: string;
                             /**
-                             * @description It also steps in when a connected encoder is silent for this long, ms; 0: only when the encoder has left
+                             * @description Silence of a connected encoder after which the stand-in plays, ms; 0: it plays only when the encoder has left
                              * @default 500
                              */
                             afterMs?: number;
                             /**
-                             * @description The stream ends when no encoder returns for this long, ms; 0: never
+                             * @description Time without an encoder after which the stream ends, ms; 0: never
                              * @default 0
                              */
                             keepMs?: number;
@@ -8091,64 +8091,64 @@ export interface operations {
                         /** @description Key that signs the requests */
                         secretKey: string;
                         /**
-                         * @description Gives up after this long, ms
+                         * @description Time limit of a request, ms
                          * @default 1500
                          */
                         timeout?: number;
                         /**
-                         * @description Uses the profiles configured here when the server cannot be reached
+                         * @description Uses the configured output profiles if the control server cannot be reached
                          * @default true
                          */
                         useLocalProfilesOnConnectionFailure?: boolean;
                         /**
-                         * @description Uses the profiles configured here when the server refuses
+                         * @description Uses the configured output profiles if the control server refuses
                          * @default false
                          */
                         useLocalProfilesOnServerDisallow?: boolean;
                         /**
-                         * @description Uses the profiles configured here when the server answers with an error
+                         * @description Uses the configured output profiles if the control server answers with an error
                          * @default false
                          */
                         useLocalProfilesOnErrorResponse?: boolean;
                     };
-                    /** @description Sends events by a file of rules */
+                    /** @description Sends events according to a file of rules */
                     eventGenerator?: {
                         /**
                          * @description Turns it on
                          * @default false
                          */
                         enable?: boolean;
-                        /** @description The rules file, see docs/guide/events.md */
+                        /** @description File of rules; see docs/guide/events.md */
                         path?: string;
                     };
-                    /** @description If this list exists, only clients with one of its keys may publish; if it is empty, nobody may */
+                    /** @description If this list exists, only clients with one of its keys may publish; with an empty list nobody may */
                     publishKeys?: {
-                        /** @description Its name; unique in its list */
+                        /** @description Name of the key, unique in its list */
                         name: string;
-                        /** @description The key itself, 16 to 256 letters, digits and _ . ~ -. The server keeps its hash only, and never shows it */
+                        /** @description The key: 16 to 256 letters, digits, or any of _ . ~ -. The server keeps only the hash of the key, and never shows the key */
                         key?: string;
                         /** @description Instead of the key: `sha256:SALT:DIGEST`, the SHA-256 of `SALT:KEY` in base64url. Never shown */
                         hash?: string;
-                        /** @description When it was made; the API sets it */
+                        /** @description Time of creation; set by the API */
                         created?: string;
-                        /** @description From then on it admits nobody, and its users are disconnected, e.g. `2026-01-31T18:00:00Z` */
+                        /** @description Time of expiry, e.g. `2026-01-31T18:00:00Z`. From then on the key admits nobody, and its users are disconnected */
                         expires?: string;
-                        /** @description Name of the streams it is for; `*` and `?` match. Absent: all */
+                        /** @description Names of the streams that the key is for; `*` and `?` are wildcards. Absent: all streams */
                         streams?: string;
                     }[];
-                    /** @description If this list exists, only clients with one of its tokens may play; if it is empty, nobody may */
+                    /** @description If this list exists, only clients with one of its tokens may play; with an empty list nobody may */
                     playTokens?: {
-                        /** @description Its name; unique in its list */
+                        /** @description Name of the key, unique in its list */
                         name: string;
-                        /** @description The key itself, 16 to 256 letters, digits and _ . ~ -. The server keeps its hash only, and never shows it */
+                        /** @description The key: 16 to 256 letters, digits, or any of _ . ~ -. The server keeps only the hash of the key, and never shows the key */
                         key?: string;
                         /** @description Instead of the key: `sha256:SALT:DIGEST`, the SHA-256 of `SALT:KEY` in base64url. Never shown */
                         hash?: string;
-                        /** @description When it was made; the API sets it */
+                        /** @description Time of creation; set by the API */
                         created?: string;
-                        /** @description From then on it admits nobody, and its users are disconnected, e.g. `2026-01-31T18:00:00Z` */
+                        /** @description Time of expiry, e.g. `2026-01-31T18:00:00Z`. From then on the key admits nobody, and its users are disconnected */
                         expires?: string;
-                        /** @description Name of the streams it is for; `*` and `?` match. Absent: all */
+                        /** @description Names of the streams that the key is for; `*` and `?` are wildcards. Absent: all streams */
                         streams?: string;
                     }[];
                 };
@@ -8446,7 +8446,7 @@ export interface operations {
                 "application/json": {
                     /** @description Name of the profile, unique in the application */
                     name?: string;
-                    /** @description Name of the output stream; `${OriginStreamName}` stands for the name of the input */
+                    /** @description Name of the output stream; `${OriginStreamName}` stands for the name of the input stream */
                     outputStreamName?: string;
                     /**
                      * @description The encodes of the profile; at least one
@@ -8459,12 +8459,12 @@ export interface operations {
                          */
                         videos?: {
                             /**
-                             * @description Name that renditions refer to; `video_<n>` when absent
+                             * @description Name that renditions refer to; default: `video_<n>`
                              * @default
                              */
                             name?: string;
                             /**
-                             * @description Passes the track through untouched
+                             * @description Passes the track through unchanged
                              * @default false
                              */
                             bypass?: boolean;
@@ -8473,101 +8473,101 @@ export interface operations {
                             /** @description Bits per second; required unless bypassed. The suffixes K (× 1024) and M (× 1048576) may be used */
                             bitrate?: number | string;
                             /**
-                             * @description Width, pixels; 0 follows the source or the height
+                             * @description Width, pixels; 0: from the source, in proportion to the height
                              * @default 0
                              */
                             width?: number;
                             /**
-                             * @description Height, pixels; 0 follows the source or the width
+                             * @description Height, pixels; 0: from the source, in proportion to the width
                              * @default 0
                              */
                             height?: number;
                             /**
-                             * @description Frames per second; 0 follows the source
+                             * @description Frames per second; 0: as the source
                              * @default 0
                              */
                             framerate?: number;
                             /**
-                             * @description Drops this many frames after each one kept, 0 to 120; -1 turns it off. Wins over the frame rate
+                             * @description Number of frames that are dropped after each kept frame, 0 to 120; -1: `Framerate` applies instead
                              * @default -1
                              */
                             skipFrames?: number;
                             /**
-                             * @description Distance of keyframes in the unit of keyFrameIntervalType; 0 means one second
+                             * @description Distance between keyframes, in the unit of `KeyFrameIntervalType`; 0: one second
                              * @default 0
                              */
                             keyFrameInterval?: number;
                             /**
-                             * @description Unit of keyFrameInterval: `frame` (0 to 600) or `time` (ms, 1 to 10000)
+                             * @description Unit of `KeyFrameInterval`: `frame` (0 to 600) or `time` (ms, 1 to 10000)
                              * @default frame
                              * @enum {string}
                              */
                             keyFrameIntervalType?: "frame" | "time";
                             /**
-                             * @description B-frames in a row, 0 to 16
+                             * @description Maximum number of consecutive B-frames, 0 to 16
                              * @default 0
                              */
                             bFrames?: number;
                             /**
-                             * @description Speed against quality; absent leaves it to the encoder
+                             * @description Trade-off between speed and quality; absent: the default of the encoder
                              * @enum {string}
                              */
                             preset?: "slower" | "slow" | "medium" | "fast" | "faster";
                             /**
-                             * @description H.264 profile; absent means baseline
+                             * @description H.264 profile; absent: `baseline`
                              * @enum {string}
                              */
                             profile?: "baseline" | "main" | "high";
                             /**
-                             * @description Encoder threads; -1 chooses
+                             * @description Encoder threads; -1: automatic
                              * @default -1
                              */
                             threadCount?: number;
                             /**
-                             * @description Frames the encoder looks ahead; -1 turns it off
+                             * @description Number of frames that the encoder looks ahead; -1: off
                              * @default -1
                              */
                             lookahead?: number;
-                            /** @description Encoder modules to try, in order, separated by commas; absent chooses */
+                            /** @description Encoder modules to try, in order, separated by commas; absent: automatic */
                             modules?: string;
-                            /** @description Passes the track through untouched when all conditions hold */
+                            /** @description Passes the track through unchanged if all conditions hold */
                             bypassIfMatch?: {
                                 /**
-                                 * @description Bypass when the codec is the same
+                                 * @description Condition: the codec of the source is that of the encode
                                  * @enum {string}
                                  */
                                 codec?: "eq";
                                 /**
-                                 * @description Bypass when the source's width is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                                 * @description Condition: the width of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                                  * @enum {string}
                                  */
                                 width?: "eq" | "lte" | "gte";
                                 /**
-                                 * @description Bypass when the source's height is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                                 * @description Condition: the height of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                                  * @enum {string}
                                  */
                                 height?: "eq" | "lte" | "gte";
                                 /**
-                                 * @description Bypass when the sample aspect ratio is the same
+                                 * @description Condition: the sample aspect ratio of the source is that of the encode
                                  * @enum {string}
                                  */
                                 sAR?: "eq";
                                 /**
-                                 * @description Bypass when the source's frame rate is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                                 * @description Condition: the frame rate of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                                  * @enum {string}
                                  */
                                 framerate?: "eq" | "lte" | "gte";
                                 /**
-                                 * @description Bypass when the source's sample rate is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                                 * @description Condition: the sample rate of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                                  * @enum {string}
                                  */
                                 samplerate?: "eq" | "lte" | "gte";
                                 /**
-                                 * @description Bypass when the source's channel count is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                                 * @description Condition: the channel count of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                                  * @enum {string}
                                  */
                                 channel?: "eq" | "lte" | "gte";
-                                /** @description Not available */
+                                /** @description Not supported */
                                 bitrate?: string;
                             };
                         }[];
@@ -8577,12 +8577,12 @@ export interface operations {
                          */
                         audios?: {
                             /**
-                             * @description Name that renditions refer to; `audio_<n>` when absent
+                             * @description Name that renditions refer to; default: `audio_<n>`
                              * @default
                              */
                             name?: string;
                             /**
-                             * @description Passes the track through untouched
+                             * @description Passes the track through unchanged
                              * @default false
                              */
                             bypass?: boolean;
@@ -8591,55 +8591,55 @@ export interface operations {
                             /** @description Bits per second; required unless bypassed. The suffixes K (× 1024) and M (× 1048576) may be used */
                             bitrate?: number | string;
                             /**
-                             * @description Sample rate, Hz; 0: that of the source when it begins
+                             * @description Sample rate, Hz; 0: the sample rate of the source at its start
                              * @default 0
                              */
                             samplerate?: number;
                             /**
-                             * @description Channels; 0: as many as the source has, and more when it gets more
+                             * @description Number of channels; 0: as the source; the number rises, but does not fall, when the source changes
                              * @default 0
                              */
                             channel?: number;
-                            /** @description Encoder modules to try, in order, separated by commas; absent chooses */
+                            /** @description Encoder modules to try, in order, separated by commas; absent: automatic */
                             modules?: string;
-                            /** @description Passes the track through untouched when all conditions hold */
+                            /** @description Passes the track through unchanged if all conditions hold */
                             bypassIfMatch?: {
                                 /**
-                                 * @description Bypass when the codec is the same
+                                 * @description Condition: the codec of the source is that of the encode
                                  * @enum {string}
                                  */
                                 codec?: "eq";
                                 /**
-                                 * @description Bypass when the source's width is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                                 * @description Condition: the width of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                                  * @enum {string}
                                  */
                                 width?: "eq" | "lte" | "gte";
                                 /**
-                                 * @description Bypass when the source's height is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                                 * @description Condition: the height of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                                  * @enum {string}
                                  */
                                 height?: "eq" | "lte" | "gte";
                                 /**
-                                 * @description Bypass when the sample aspect ratio is the same
+                                 * @description Condition: the sample aspect ratio of the source is that of the encode
                                  * @enum {string}
                                  */
                                 sAR?: "eq";
                                 /**
-                                 * @description Bypass when the source's frame rate is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                                 * @description Condition: the frame rate of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                                  * @enum {string}
                                  */
                                 framerate?: "eq" | "lte" | "gte";
                                 /**
-                                 * @description Bypass when the source's sample rate is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                                 * @description Condition: the sample rate of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                                  * @enum {string}
                                  */
                                 samplerate?: "eq" | "lte" | "gte";
                                 /**
-                                 * @description Bypass when the source's channel count is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                                 * @description Condition: the channel count of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                                  * @enum {string}
                                  */
                                 channel?: "eq" | "lte" | "gte";
-                                /** @description Not available */
+                                /** @description Not supported */
                                 bitrate?: string;
                             };
                         }[];
@@ -8649,72 +8649,72 @@ export interface operations {
                          */
                         images?: {
                             /**
-                             * @description Name that renditions refer to; `image_<n>` when absent
+                             * @description Name that renditions refer to; default: `image_<n>`
                              * @default
                              */
                             name?: string;
                             /** @description `jpeg`, `png` or `webp`; required */
                             codec?: string;
                             /**
-                             * @description Width, pixels; 0 follows the source or the height
+                             * @description Width, pixels; 0: from the source, in proportion to the height
                              * @default 0
                              */
                             width?: number;
                             /**
-                             * @description Height, pixels; 0 follows the source or the width
+                             * @description Height, pixels; 0: from the source, in proportion to the width
                              * @default 0
                              */
                             height?: number;
                             /**
-                             * @description Frames per second; 0 follows the source
+                             * @description Frames per second; 0: as the source
                              * @default 0
                              */
                             framerate?: number;
                             /**
-                             * @description Drops this many frames after each one kept, 0 to 120
+                             * @description Number of frames that are dropped after each kept frame, 0 to 120
                              * @default 0
                              */
                             skipFrames?: number;
-                            /** @description Encoder modules to try, in order, separated by commas; absent chooses */
+                            /** @description Encoder modules to try, in order, separated by commas; absent: automatic */
                             modules?: string;
-                            /** @description Passes the track through untouched when all conditions hold */
+                            /** @description Passes the track through unchanged if all conditions hold */
                             bypassIfMatch?: {
                                 /**
-                                 * @description Bypass when the codec is the same
+                                 * @description Condition: the codec of the source is that of the encode
                                  * @enum {string}
                                  */
                                 codec?: "eq";
                                 /**
-                                 * @description Bypass when the source's width is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                                 * @description Condition: the width of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                                  * @enum {string}
                                  */
                                 width?: "eq" | "lte" | "gte";
                                 /**
-                                 * @description Bypass when the source's height is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                                 * @description Condition: the height of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                                  * @enum {string}
                                  */
                                 height?: "eq" | "lte" | "gte";
                                 /**
-                                 * @description Bypass when the sample aspect ratio is the same
+                                 * @description Condition: the sample aspect ratio of the source is that of the encode
                                  * @enum {string}
                                  */
                                 sAR?: "eq";
                                 /**
-                                 * @description Bypass when the source's frame rate is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                                 * @description Condition: the frame rate of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                                  * @enum {string}
                                  */
                                 framerate?: "eq" | "lte" | "gte";
                                 /**
-                                 * @description Bypass when the source's sample rate is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                                 * @description Condition: the sample rate of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                                  * @enum {string}
                                  */
                                 samplerate?: "eq" | "lte" | "gte";
                                 /**
-                                 * @description Bypass when the source's channel count is equal (`eq`), at most (`lte`) or at least (`gte`) the encode's
+                                 * @description Condition: the channel count of the source is equal to (`eq`), at most (`lte`) or at least (`gte`) that of the encode
                                  * @enum {string}
                                  */
                                 channel?: "eq" | "lte" | "gte";
-                                /** @description Not available */
+                                /** @description Not supported */
                                 bitrate?: string;
                             };
                         }[];
@@ -8742,20 +8742,20 @@ export interface operations {
                              */
                             webRtcAutoAbr?: boolean;
                             /**
-                             * @description How media playlists are referred to: -1 absolute, 0 by file name, 1 from the stream, 2 from the application
+                             * @description URLs of media playlists: -1: absolute path, 0: file name, 1: relative path with the stream, 2: relative path with the application and the stream
                              * @default -1
                              */
                             hLSChunklistPathDepth?: number;
                             /**
-                             * @description Also served as HLS with MPEG-TS segments
+                             * @description Serves the playlist also as HLS with MPEG-TS segments
                              * @default false
                              */
                             enableTsPackaging?: boolean;
-                            /** @description Offers the subtitles of the stream; absent: true */
+                            /** @description Offers the subtitles of the stream; absent: `true` */
                             enableSubtitles?: boolean;
                         };
                         /**
-                         * @description Qualities, in the order they are offered
+                         * @description Renditions, in the order of the playlist
                          * @default []
                          */
                         renditions?: {
@@ -8766,111 +8766,111 @@ export interface operations {
                             /** @description Name of an audio encode */
                             audio?: string;
                             /**
-                             * @description Which of the tracks with that name, counted from 0; -1 means the first
+                             * @description Index among the tracks of this name, from 0; -1: the first
                              * @default -1
                              */
                             video_index_hint?: number;
                             /**
-                             * @description Which of the tracks with that name, counted from 0; -1 means the first
+                             * @description Index among the tracks of this name, from 0; -1: the first
                              * @default -1
                              */
                             audio_index_hint?: number;
                         }[];
                         /**
-                         * @description Qualities made of whatever tracks there are
+                         * @description Renditions made from the tracks of the stream
                          * @default []
                          */
                         rendition_templates?: {
-                            /** @description Name shown to players; `${Height}`, `${Width}`, `${Bitrate}` and `${Framerate}` stand for those of the track */
+                            /** @description Name shown to players; `${Height}`, `${Width}`, `${Bitrate}` and `${Framerate}` stand for the values of the track */
                             name: string;
                             /** @description Video tracks that get a rendition */
                             video_template?: {
-                                /** @description Only tracks of encodes with this name; `*` and `?` match */
+                                /** @description Only tracks of encodes with this name; `*` and `?` are wildcards */
                                 variant_name?: string;
                                 /**
-                                 * @description Only encoded tracks, only bypassed ones, or all
+                                 * @description Only encoded tracks, only bypassed tracks, or all tracks
                                  * @default all
                                  * @enum {string}
                                  */
                                 encoding_type?: "all" | "encoded" | "bypassed";
                                 /**
-                                 * @description Only tracks with at most this bit rate, bit/s; -1 sets no limit
+                                 * @description Only tracks with at most this bit rate, bit/s; -1: no limit
                                  * @default -1
                                  */
                                 max_bitrate?: number;
                                 /**
-                                 * @description Only tracks with at least this bit rate, bit/s; -1 sets no limit
+                                 * @description Only tracks with at least this bit rate, bit/s; -1: no limit
                                  * @default -1
                                  */
                                 min_bitrate?: number;
                                 /**
-                                 * @description Only tracks with at most this width, pixels; -1 sets no limit
+                                 * @description Only tracks with at most this width, pixels; -1: no limit
                                  * @default -1
                                  */
                                 max_width?: number;
                                 /**
-                                 * @description Only tracks with at least this width, pixels; -1 sets no limit
+                                 * @description Only tracks with at least this width, pixels; -1: no limit
                                  * @default -1
                                  */
                                 min_width?: number;
                                 /**
-                                 * @description Only tracks with at most this height, pixels; -1 sets no limit
+                                 * @description Only tracks with at most this height, pixels; -1: no limit
                                  * @default -1
                                  */
                                 max_height?: number;
                                 /**
-                                 * @description Only tracks with at least this height, pixels; -1 sets no limit
+                                 * @description Only tracks with at least this height, pixels; -1: no limit
                                  * @default -1
                                  */
                                 min_height?: number;
                                 /**
-                                 * @description Only tracks with at most this frame rate; -1 sets no limit
+                                 * @description Only tracks with at most this frame rate; -1: no limit
                                  * @default -1
                                  */
                                 max_framerate?: number;
                                 /**
-                                 * @description Only tracks with at least this frame rate; -1 sets no limit
+                                 * @description Only tracks with at least this frame rate; -1: no limit
                                  * @default -1
                                  */
                                 min_framerate?: number;
                             };
                             /** @description Audio tracks that get a rendition */
                             audio_template?: {
-                                /** @description Only tracks of encodes with this name; `*` and `?` match */
+                                /** @description Only tracks of encodes with this name; `*` and `?` are wildcards */
                                 variant_name?: string;
                                 /**
-                                 * @description Only encoded tracks, only bypassed ones, or all
+                                 * @description Only encoded tracks, only bypassed tracks, or all tracks
                                  * @default all
                                  * @enum {string}
                                  */
                                 encoding_type?: "all" | "encoded" | "bypassed";
                                 /**
-                                 * @description Only tracks with at most this bit rate, bit/s; -1 sets no limit
+                                 * @description Only tracks with at most this bit rate, bit/s; -1: no limit
                                  * @default -1
                                  */
                                 max_bitrate?: number;
                                 /**
-                                 * @description Only tracks with at least this bit rate, bit/s; -1 sets no limit
+                                 * @description Only tracks with at least this bit rate, bit/s; -1: no limit
                                  * @default -1
                                  */
                                 min_bitrate?: number;
                                 /**
-                                 * @description Only tracks with at most this sample rate, Hz; -1 sets no limit
+                                 * @description Only tracks with at most this sample rate, Hz; -1: no limit
                                  * @default -1
                                  */
                                 max_samplerate?: number;
                                 /**
-                                 * @description Only tracks with at least this sample rate, Hz; -1 sets no limit
+                                 * @description Only tracks with at least this sample rate, Hz; -1: no limit
                                  * @default -1
                                  */
                                 min_samplerate?: number;
                                 /**
-                                 * @description Only tracks with at most this channel count; -1 sets no limit
+                                 * @description Only tracks with at most this channel count; -1: no limit
                                  * @default -1
                                  */
                                 max_channel?: number;
                                 /**
-                                 * @description Only tracks with at least this channel count; -1 sets no limit
+                                 * @description Only tracks with at least this channel count; -1: no limit
                                  * @default -1
                                  */
                                 min_channel?: number;

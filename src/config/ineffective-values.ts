@@ -18,25 +18,25 @@ export const VALUE_RULES: readonly { readonly element: string; readonly when: st
   {
     element: 'OutputProfiles/HWAccels/Encoder/Modules',
     when: '`xma`, `nilogan` or an unknown name',
-    why: 'the next module is tried, software at last',
+    why: 'the next module is tried, and software last',
   },
   {
     element: 'OutputProfiles/HWAccels/Decoder/Modules',
     when: 'a name other than `nv` and `qsv`',
-    why: 'the next module is tried, software at last',
+    why: 'the next module is tried, and software last',
   },
   {
     element: '…/Encodes/Video/Modules',
     when: '`xma`, `nilogan` or an unknown name; a device of `amf`',
-    why: 'the next module is tried, software at last',
+    why: 'the next module is tried, and software last',
   },
   {
     element: '…/Encodes/{Video,Audio,Image}/BypassIfMatch',
-    when: 'a condition on what such tracks do not have',
-    why: 'it is not looked at',
+    when: 'a condition on a property that such tracks do not have',
+    why: 'the condition is ignored',
   },
-  { element: '…/Encodes/Video/Profile', when: 'another codec than H.264, or the module `amf`', why: 'the encoder chooses' },
-  { element: '…/Encodes/Video/BFrames', when: 'another codec than H.264 and H.265', why: 'there are none' },
+  { element: '…/Encodes/Video/Profile', when: 'a codec other than H.264, or the module `amf`', why: 'the encoder chooses' },
+  { element: '…/Encodes/Video/BFrames', when: 'a codec other than H.264 and H.265', why: 'no B-frames are made' },
   { element: '…/Encodes/Video/Preset', when: 'the modules `vaapi` and `amf`', why: 'the encoder chooses' },
   { element: '…/Encodes/Video/Lookahead', when: 'the modules `qsv`, `vaapi` and `amf`', why: 'no frame is held back' },
 ];
@@ -49,7 +49,7 @@ export const ENCODER_MODULES: readonly string[] = [
 /** Names that decoders may give modules. */
 export const DECODER_MODULES: readonly string[] = ['nv', 'nvenc', 'qsv'];
 
-const NEXT = 'the next module is tried, software at last';
+const NEXT = 'the next module is tried, and software last';
 const LLHLS_KEYS = ['_hls_legacy', '_hls_rewind'];
 
 /** Conditions of `BypassIfMatch` that are about another kind of track. */

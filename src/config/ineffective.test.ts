@@ -191,6 +191,6 @@ test('an application with the defaults of the API reports nothing, and elements 
   });
   expect(applicationSentences('v', other)).toEqual([
     "application 'v/app': Publishers/WebRTC/JitterBuffer is not built yet: frames leave as they come",
-    "application 'v/app': OutputProfiles/OutputProfile/Encodes/Image/Modules has no effect: xma cannot be used: the next module is tried, software at last",
+    "application 'v/app': OutputProfiles/OutputProfile/Encodes/Image/Modules has no effect: xma cannot be used: the next module is tried, and software last",
   ]);
 });

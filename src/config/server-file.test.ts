@@ -176,7 +176,7 @@ describe('problems', () => {
       'Server/Name is given more than once; only the first counts',
       'Server/Modules has no value of its own; the text is ignored',
       'Server/VirtualHosts/VirtualHost/Name must not contain "/", "?", "#", ":" or white space, but got "my host"; it cannot be addressed through the API',
-      'Server/VirtualHosts/VirtualHost/CrossDomains is deprecated; use Defaults/CrossDomains or those of a publisher',
+      'Server/VirtualHosts/VirtualHost/CrossDomains is deprecated; use Defaults/CrossDomains or CrossDomains of a publisher',
     ]);
   });
 

@@ -53,19 +53,21 @@ function checkKey(value: KeyFinish, fail: Fail): void {
 }
 
 const KEY_MEMBERS = {
-  name: name('Its name; unique in its list'),
+  name: name('Name of the key, unique in its list'),
   key: optional(
     text(
-      `The key itself, ${MIN_KEY_LENGTH} to ${MAX_KEY_LENGTH} letters, digits and _ . ~ -. The server keeps its hash only, and never shows it`,
+      `The key: ${MIN_KEY_LENGTH} to ${MAX_KEY_LENGTH} letters, digits, or any of _ . ~ -. The server keeps only the hash of the key, and never shows the key`,
       {
         aliases: ['token'],
       },
     ),
   ),
   hash: optional(text('Instead of the key: `sha256:SALT:DIGEST`, the SHA-256 of `SALT:KEY` in base64url. Never shown')),
-  created: optional(text('When it was made; the API sets it')),
-  expires: optional(text('From then on it admits nobody, and its users are disconnected, e.g. `2026-01-31T18:00:00Z`')),
-  streams: optional(text('Name of the streams it is for; `*` and `?` match. Absent: all')),
+  created: optional(text('Time of creation; set by the API')),
+  expires: optional(
+    text('Time of expiry, e.g. `2026-01-31T18:00:00Z`. From then on the key admits nobody, and its users are disconnected'),
+  ),
+  streams: optional(text('Names of the streams that the key is for; `*` and `?` are wildcards. Absent: all streams')),
 };
 
 const finish = finishing<KeyFinish>(checkKey);
@@ -74,13 +76,13 @@ export const AccessKeySchema = object('A key', KEY_MEMBERS, { finish });
 
 /** `<PublishKeys>`. */
 export const PublishKeysSchema = list(
-  'If this list exists, only clients with one of its keys may publish; if it is empty, nobody may',
+  'If this list exists, only clients with one of its keys may publish; with an empty list nobody may',
   object('A key for publishers', KEY_MEMBERS, { finish }),
   { flatten: 'publishKey' },
 );
 /** `<PlayTokens>`. */
 export const PlayTokensSchema = list(
-  'If this list exists, only clients with one of its tokens may play; if it is empty, nobody may',
+  'If this list exists, only clients with one of its tokens may play; with an empty list nobody may',
   object('A token for players', KEY_MEMBERS, { finish }),
   { flatten: 'playToken' },
 );

@@ -32,7 +32,7 @@ function checked(names: readonly string[], key: string, known: readonly string[]
 }
 
 const EnablesSchema = object(
-  'Where it applies',
+  'Providers and publishers to which it applies',
   {
     providers: words('Providers, separated by commas: `rtmp`, `srt`, `webrtc`', { default: [] }),
     publishers: words('Publishers, separated by commas: `webrtc`, `llhls`, `hls`, `thumbnail`, `srt`', { default: [] }),
@@ -62,7 +62,7 @@ export const SignedPolicySchema = object(
   {
     policyQueryKeyName: text('Query key of the policy'),
     signatureQueryKeyName: text('Query key of the signature'),
-    secretKey: text('Key of the signatures; not empty'),
+    secretKey: text('Key of the signatures; must not be empty'),
     enables: EnablesSchema,
   },
   {
@@ -96,7 +96,11 @@ export const AdmissionWebhooksSchema = object(
   {
     controlServerUrl: text('URL of the control server', { form: 'url' }),
     secretKey: text('Key that signs the requests; may be empty', { default: '' }),
-    timeout: integer('Refuses when there is no answer for this long, ms', { default: 3000, minimum: 1, maximum: MAX_WEBHOOK_TIMEOUT_MS }),
+    timeout: integer('Time limit for an answer, ms; without an answer the client is refused', {
+      default: 3000,
+      minimum: 1,
+      maximum: MAX_WEBHOOK_TIMEOUT_MS,
+    }),
     enables: EnablesSchema,
   },
   {

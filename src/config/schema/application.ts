@@ -12,10 +12,14 @@ const TranscodeWebhookSchema = object(
     enable: boolean('Turns it on'),
     controlServerUrl: text('URL of the control server', { form: 'url' }),
     secretKey: text('Key that signs the requests'),
-    timeout: integer('Gives up after this long, ms', { default: 1500, minimum: 1 }),
-    useLocalProfilesOnConnectionFailure: boolean('Uses the profiles configured here when the server cannot be reached', { default: true }),
-    useLocalProfilesOnServerDisallow: boolean('Uses the profiles configured here when the server refuses', { default: false }),
-    useLocalProfilesOnErrorResponse: boolean('Uses the profiles configured here when the server answers with an error', { default: false }),
+    timeout: integer('Time limit of a request, ms', { default: 1500, minimum: 1 }),
+    useLocalProfilesOnConnectionFailure: boolean('Uses the configured output profiles if the control server cannot be reached', {
+      default: true,
+    }),
+    useLocalProfilesOnServerDisallow: boolean('Uses the configured output profiles if the control server refuses', { default: false }),
+    useLocalProfilesOnErrorResponse: boolean('Uses the configured output profiles if the control server answers with an error', {
+      default: false,
+    }),
   },
   {
     finish: finishing<{ readonly controlServerUrl: string }>(({ controlServerUrl }, fail) => {
@@ -35,19 +39,19 @@ interface StandInFinish {
 }
 
 const StandInSchema = object(
-  'Plays on a stream while its encoder is away or silent',
+  'Stand-in that plays on a stream while its encoder is away or silent',
   {
     url: text('`file://` and a path below `mediaRootDir`, played in a loop; or `stream://VHOST/APP/STREAM`, a stream of this server'),
-    mediaRootDir: optional(path('Directory that `file://` starts at')),
-    streamName: text('Streams that it is for; `*` any text, `?` zero or one character. The first entry whose pattern matches counts', {
+    mediaRootDir: optional(path('Directory that `file://` URLs start at')),
+    streamName: text('Names of its streams; `*`: any text, `?`: zero or one character. The first entry with a matching pattern is used', {
       default: '*',
     }),
-    afterMs: integer('It also steps in when a connected encoder is silent for this long, ms; 0: only when the encoder has left', {
+    afterMs: integer('Silence of a connected encoder after which the stand-in plays, ms; 0: it plays only when the encoder has left', {
       default: 500,
       minimum: 0,
       maximum: 3_600_000,
     }),
-    keepMs: integer('The stream ends when no encoder returns for this long, ms; 0: never', {
+    keepMs: integer('Time without an encoder after which the stream ends, ms; 0: never', {
       default: 0,
       minimum: 0,
       maximum: 604_800_000,
@@ -70,26 +74,29 @@ const StandInSchema = object(
 export type StandInConfig = Static<typeof StandInSchema>;
 
 /** `<SourceLoss>`, an extension of Millrace. */
-const SourceLossSchema = object('Behaviour of a stream when its encoder leaves, or another encoder comes', {
-  keepStreamMs: integer('Keeps a pushed stream without a source for this long, ms; the next source continues it. 0 ends it at once', {
-    default: 0,
-    minimum: 0,
-    maximum: 86_400_000,
-  }),
+const SourceLossSchema = object('Behaviour of a stream when its encoder leaves or another encoder connects', {
+  keepStreamMs: integer(
+    'Time for which a published stream stays without a source, ms; the next source continues the stream. 0: the stream ends at once',
+    {
+      default: 0,
+      minimum: 0,
+      maximum: 86_400_000,
+    },
+  ),
   takeOver: optional(
     choice(
-      'A second encoder for a name in use: `block` refuses it, `replace` gives it the stream, `afterSilence` does so once the first one is ' +
-        'silent; absent: as the provider says (BlockDuplicateStreamName)',
+      'A second encoder for a name in use: `block` refuses it, `replace` gives it the stream, `afterSilence` gives it the stream once the ' +
+        'first encoder is silent. Absent: `BlockDuplicateStreamName` of the provider decides',
       ['block', 'replace', 'afterSilence'],
     ),
   ),
   takeOverSilenceMs: integer('Silence of the first encoder before `afterSilence` replaces it, ms', { default: 2000, minimum: 0 }),
-  standIn: list('Plays while the encoder is away or silent', StandInSchema, { default: [] }),
+  standIn: list('Stand-ins that play while the encoder is away or silent', StandInSchema, { default: [] }),
 });
 
-const EventGeneratorSchema = object('Sends events by a file of rules', {
+const EventGeneratorSchema = object('Sends events according to a file of rules', {
   enable: boolean('Turns it on', { default: false }),
-  path: optional(path('The rules file, see docs/guide/events.md')),
+  path: optional(path('File of rules; see docs/guide/events.md')),
 });
 
 /** `<Application>`, also the body of the API's application routes. Only the name has to be given. */
@@ -97,37 +104,37 @@ export const ApplicationSchema = object(
   'An application',
   {
     name: name('Name of the application, the first part of stream URLs; unique in its virtual host'),
-    type: choice('`live`; `vod` is accepted and treated alike', ['live', 'vod'], { refusal: (value) => `Unknown type: ${value}` }),
+    type: choice('`live` or `vod`; both mean the same', ['live', 'vod'], { refusal: (value) => `Unknown type: ${value}` }),
     outputProfiles: OutputProfilesSchema,
     providers: ApplicationProvidersSchema,
     publishers: PublishersSchema,
     decodes: optional(
       object(
-        'Former decoder settings',
+        'Old decoder settings',
         {
           video: optional(
             object('Video', {
-              hardwareAcceleration: boolean('Uses hardware where there is any', { default: false }),
-              h264hasBframes: integer('Reordering depth of H.264; of no effect, since the stream tells it', { default: 16 }),
+              hardwareAcceleration: boolean('Uses hardware if available', { default: false }),
+              h264hasBframes: integer('Reordering depth of H.264. It has no effect: the stream has the depth itself', { default: 16 }),
             }),
           ),
         },
         {
           deprecated: 'outputProfiles.decodes and outputProfiles.hwaccels',
-          ...needless('OutputProfiles/Decodes and OutputProfiles/HWAccels count'),
+          ...needless('OutputProfiles/Decodes and OutputProfiles/HWAccels are used'),
         },
       ),
     ),
     persistentStreams: optional(
       object(
-        'Streams that stay up when their source goes away. Not built yet',
+        'Streams that continue without their source. Not built yet',
         {
           stream: list(
             'Streams',
             object('One stream', {
               name: text('Name of the stream'),
               originStreamName: text('Source streams', { default: '*' }),
-              fallbackStreamName: optional(text('Stream to show meanwhile')),
+              fallbackStreamName: optional(text('Stream that is shown instead')),
             }),
             { default: [] },
           ),

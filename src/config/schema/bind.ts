@@ -38,10 +38,13 @@ const httpPorts = {
 };
 
 const deliveryThreads = optional(
-  integer('Threads that serve HTTP; absent: one per core, 0: no own threads. The largest value of all HTTP publishers counts', {
-    minimum: 0,
-    maximum: 256,
-  }),
+  integer(
+    'Number of threads that serve HTTP; absent: one for each core, 0: the main thread serves HTTP. The largest value of all HTTP publishers applies to all',
+    {
+      minimum: 0,
+      maximum: 256,
+    },
+  ),
 );
 
 /** An HTTP server that opens both usual ports when neither is named. */
@@ -56,7 +59,7 @@ function httpListener(
     value.port = plain;
     value.tlsPort = secure;
   });
-  const text = `${description}; without any port ${plain} and ${secure} (TLS)`;
+  const text = `${description}. If no port is given: ${plain} and ${secure} (TLS)`;
   return object(text, { ...httpPorts, workerCount: workers, threadPerSocket }, xml === undefined ? { finish } : { xml, finish });
 }
 
@@ -65,10 +68,10 @@ const signallingWorkers = optional(
 );
 const signalling = () => optional(httpListener('Signalling over WebSocket and HTTP', 3333, 3334, { workers: signallingWorkers }));
 
-const IceCandidatesSchema = object('Where media is exchanged', {
+const IceCandidatesSchema = object('Addresses for media', {
   iceCandidate: list('Addresses as `<ip>:<ports>/udp`; `*` is every address of the machine', text('Address'), { default: ['*:10000/udp'] }),
   tcpRelay: list('Addresses of the TURN relay over TCP, as `<ip>:<port>`', text('Address'), { default: [] }),
-  tcpForce: boolean('The relay is offered to every viewer', { default: false }),
+  tcpForce: boolean('Offers the relay to every client, not only to clients that ask for TCP', { default: false }),
   tcpRelayWorkerCount: integer('Workers of the relay; read for compatibility', { default: 1, minimum: 0, ...WORKERS }),
   iceWorkerCount: integer('Workers; read for compatibility', { default: 1, minimum: 0, ...WORKERS }),
   enableLinkLocalAddress: boolean('Also offers link-local addresses', { default: false }),
@@ -77,13 +80,13 @@ const IceCandidatesSchema = object('Where media is exchanged', {
 const webrtcMembers = {
   signalling: signalling(),
   iceCandidates: optional(IceCandidatesSchema),
-  tcpRelayBind: optional(text('Address the relay listens on')),
+  tcpRelayBind: optional(text('Address that the relay listens on')),
   iceServers: optional(
-    object('Further STUN and TURN servers for viewers', {
+    object('Further STUN and TURN servers, offered to clients together with the relay', {
       iceServer: list(
         'Servers',
         object('One server', {
-          urls: object('Its addresses', { url: list('Addresses', text('URL, `stun:` or `turn:`', { form: 'ice-server' })) }),
+          urls: object('Addresses of the server', { url: list('Addresses', text('URL, `stun:` or `turn:`', { form: 'ice-server' })) }),
           userName: optional(text('User', { form: 'quoted' })),
           credential: optional(text('Password', { form: 'quoted' })),
         }),
@@ -101,12 +104,12 @@ const srtMembers = (number: number) => ({
   threadPerSocket,
   options: list('Socket options', KeyValueSchema, { flatten: 'option', default: [] }),
   streamPassphrases: list(
-    'Passphrases of single streams, instead of that of the port. An extension of Millrace',
+    'Passphrases of single streams, instead of the passphrase of the port. An extension of Millrace',
     object('One stream', { streamPath: text('`vhost/app/stream`'), passphrase: text('10 to 79 bytes') }),
     { flatten: 'stream', default: [] },
   ),
   streamMap: list(
-    'Streams chosen by port, for callers that send no stream id',
+    'Streams by port, for callers that send no stream id',
     object('One port', { port: port('Port', { protocols: ['srt'] }), streamPath: text('`vhost/app/stream`') }),
     { flatten: 'stream', default: [] },
   ),
@@ -114,11 +117,11 @@ const srtMembers = (number: number) => ({
 
 /** `<Bind><Managers><API>`. Ports of the API stand here, its names and its credential in `<Managers>`. */
 const BindApiSchema = object(
-  'The management API. It stays off unless a port is given',
+  'The management API. Without a port it is off',
   {
     port: optional(port('Port for HTTP', { protocols: ['tcp'] })),
     tlsPort: optional(port('Port for HTTPS; needs Managers/Host/TLS', { protocols: ['tcp'], xml: 'TLSPort' })),
-    ip: list('Addresses to listen on; default: those of the server. An extension of Millrace', address('Address, or `*`'), {
+    ip: list('Addresses to listen on; default: the addresses in `Server/IP`. An extension of Millrace', address('Address, or `*`'), {
       xml: 'IP',
       default: [],
     }),
@@ -129,7 +132,7 @@ const BindApiSchema = object(
 /** `<Bind><Managers><Metrics>`. */
 const BindMetricsSchema = object('A port that answers `GET /metrics` and nothing else. An extension of Millrace', {
   port: port('Port for HTTP', { protocols: ['tcp'] }),
-  ip: list('Addresses to listen on; default: those of the server', address('Address, or `*`'), { xml: 'IP', default: [] }),
+  ip: list('Addresses to listen on; default: the addresses in `Server/IP`', address('Address, or `*`'), { xml: 'IP', default: [] }),
 });
 
 /** The typed form of `<API>` in `<Bind>`; a port that is undefined is not opened. */
@@ -185,8 +188,8 @@ const mpegtsMembers = {
       'One group',
       {
         group: text('Address of the group, e.g. `239.1.1.1`'),
-        source: optional(text('The only accepted sender (source-specific multicast); an entry for each of several')),
-        interface: optional(text('Address of the network interface, of IPv6 e.g. `::%eth0`; without one the system chooses')),
+        source: optional(text('The only accepted sender (source-specific multicast); for several senders, one entry each')),
+        interface: optional(text('Address of the network interface, for IPv6 e.g. `::%eth0`; default: the choice of the system')),
       },
       { finish: multicastFinish },
     ),
@@ -207,10 +210,12 @@ export const BindSchema = object('Listeners', {
         object(
           'OVT pull (a client, without port)',
           {
-            secretKey: optional(text('Key that this server proves to origins, 16 characters or more. An extension of Millrace')),
+            secretKey: optional(
+              text('Key by which this server authenticates itself to origins, 16 characters or more. An extension of Millrace'),
+            ),
             caPath: optional(
               path(
-                'Certificates (PEM) of the authorities that may sign certificates of origins with `ovts` URLs; default: those of the system. An extension of Millrace',
+                'CA certificates (PEM) that verify origins with `ovts` URLs; default: the CA certificates of Node.js. An extension of Millrace',
               ),
             ),
             workerCount,
@@ -225,7 +230,7 @@ export const BindSchema = object('Listeners', {
           {
             port: plainPort('Port', 'tcp', 1935),
             tlsPort: optional(
-              port('Port for RTMPS; takes the certificates of the virtual hosts. An extension of Millrace', {
+              port('Port for RTMPS, with the certificates of the virtual hosts. An extension of Millrace', {
                 protocols: ['tcp'],
                 xml: 'TLSPort',
               }),
@@ -254,18 +259,16 @@ export const BindSchema = object('Listeners', {
     {
       ovt: optional(
         object(
-          `OVT; without any port ${OVT_PORT}`,
+          `OVT. If no port is given: ${OVT_PORT}`,
           {
             port: optional(port('Port', { protocols: ['tcp'] })),
             tlsPort: optional(
-              port('Port for OVT over TLS (`ovts://`); takes the certificates of the virtual hosts. An extension of Millrace', {
+              port('Port for OVT over TLS (`ovts://`), with the certificates of the virtual hosts. An extension of Millrace', {
                 protocols: ['tcp'],
                 xml: 'TLSPort',
               }),
             ),
-            secretKey: optional(
-              text('Key that edges must prove to know, 16 characters or more; others are refused. An extension of Millrace'),
-            ),
+            secretKey: optional(text('Key of the edges, 16 characters or more; edges without it are refused. An extension of Millrace')),
             workerCount,
             threadPerSocket,
           },

@@ -3,9 +3,9 @@ import type { Static } from '@sinclair/typebox';
 import { list, object, text } from './field.ts';
 
 /** `<CrossDomains>`, the same element wherever it stands: defaults, publishers, providers, the API. */
-export const CrossDomainsSchema = object('Origins whose web pages may read the answers (CORS)', {
+export const CrossDomainsSchema = object('Origins of web pages that may read the answers (CORS)', {
   urls: list(
-    'Allowed origins: `*` for all, or patterns such as `https://*.example.org`; without a scheme every scheme matches',
+    'Allowed origins: `*` for all, or patterns such as `https://*.example.org`; a pattern without a scheme matches every scheme',
     text('Origin pattern', { form: 'origin' }),
     { xml: 'Url', default: [] },
   ),

@@ -5,7 +5,7 @@ import { bitrate, boolean, choice, type Fail, finishing, integer, list, object, 
 const compare = (key: string, what: string) =>
   optional(
     choice(
-      `Bypass when the source's ${what} is equal (\`eq\`), at most (\`lte\`) or at least (\`gte\`) the encode's`,
+      `Condition: the ${what} of the source is equal to (\`eq\`), at most (\`lte\`) or at least (\`gte\`) that of the encode`,
       ['eq', 'lte', 'gte'],
       {
         refusal: () => `BypassIfMatch.${key} must specified only one of eq, lte, gte`,
@@ -14,15 +14,17 @@ const compare = (key: string, what: string) =>
   );
 
 const BypassIfMatchSchema = object(
-  'Passes the track through untouched when all conditions hold',
+  'Passes the track through unchanged if all conditions hold',
   {
     codec: optional(
-      choice('Bypass when the codec is the same', ['eq'], { refusal: () => 'BypassIfMatch.Codec must be specified only eq' }),
+      choice('Condition: the codec of the source is that of the encode', ['eq'], {
+        refusal: () => 'BypassIfMatch.Codec must be specified only eq',
+      }),
     ),
     width: compare('Width', 'width'),
     height: compare('Height', 'height'),
     sAR: optional(
-      choice('Bypass when the sample aspect ratio is the same', ['eq'], {
+      choice('Condition: the sample aspect ratio of the source is that of the encode', ['eq'], {
         xml: 'SAR',
         aliases: ['sar'],
         refusal: () => 'BypassIfMatch.SAR must specified only one of eq',
@@ -31,7 +33,7 @@ const BypassIfMatchSchema = object(
     framerate: compare('Framerate', 'frame rate'),
     samplerate: compare('Samplerate', 'sample rate'),
     channel: compare('Channel', 'channel count'),
-    bitrate: optional(text('Not available')),
+    bitrate: optional(text('Not supported')),
   },
   {
     finish: finishing<{ bitrate?: string }>((value, fail) => {
@@ -101,12 +103,12 @@ function aacSampleRate(value: AudioFinish, fail: Fail): void {
 
 const skipFramesRange = within('SkipFrames', 0, 120);
 
-const named = (prefix: string) => text(`Name that renditions refer to; \`${prefix}_<n>\` when absent`, { default: '' });
-const bypass = boolean('Passes the track through untouched', { default: false });
-const modules = optional(text('Encoder modules to try, in order, separated by commas; absent chooses'));
-const width = integer('Width, pixels; 0 follows the source or the height', { default: 0, minimum: 0, maximum: MAX_SIDE });
-const height = integer('Height, pixels; 0 follows the source or the width', { default: 0, minimum: 0, maximum: MAX_SIDE });
-const framerate = real('Frames per second; 0 follows the source', { default: 0, minimum: 0, maximum: MAX_FRAMERATE });
+const named = (prefix: string) => text(`Name that renditions refer to; default: \`${prefix}_<n>\``, { default: '' });
+const bypass = boolean('Passes the track through unchanged', { default: false });
+const modules = optional(text('Encoder modules to try, in order, separated by commas; absent: automatic'));
+const width = integer('Width, pixels; 0: from the source, in proportion to the height', { default: 0, minimum: 0, maximum: MAX_SIDE });
+const height = integer('Height, pixels; 0: from the source, in proportion to the width', { default: 0, minimum: 0, maximum: MAX_SIDE });
+const framerate = real('Frames per second; 0: as the source', { default: 0, minimum: 0, maximum: MAX_FRAMERATE });
 const rate = optional(bitrate('Bits per second; required unless bypassed. The suffixes K (× 1024) and M (× 1048576) may be used'));
 
 interface AudioFinish extends CodedEncode {
@@ -134,25 +136,27 @@ const EncodeVideoSchema = object(
     width,
     height,
     framerate,
-    skipFrames: integer('Drops this many frames after each one kept, 0 to 120; -1 turns it off. Wins over the frame rate', { default: -1 }),
-    keyFrameInterval: integer('Distance of keyframes in the unit of keyFrameIntervalType; 0 means one second', { default: 0 }),
-    keyFrameIntervalType: choice('Unit of keyFrameInterval: `frame` (0 to 600) or `time` (ms, 1 to 10000)', ['frame', 'time'], {
+    skipFrames: integer('Number of frames that are dropped after each kept frame, 0 to 120; -1: `Framerate` applies instead', {
+      default: -1,
+    }),
+    keyFrameInterval: integer('Distance between keyframes, in the unit of `KeyFrameIntervalType`; 0: one second', { default: 0 }),
+    keyFrameIntervalType: choice('Unit of `KeyFrameInterval`: `frame` (0 to 600) or `time` (ms, 1 to 10000)', ['frame', 'time'], {
       default: 'frame',
       refusal: () => 'KeyFrameIntervalType must be frame or time',
     }),
-    bFrames: integer('B-frames in a row, 0 to 16', { default: 0 }),
+    bFrames: integer('Maximum number of consecutive B-frames, 0 to 16', { default: 0 }),
     preset: optional(
-      choice('Speed against quality; absent leaves it to the encoder', ['slower', 'slow', 'medium', 'fast', 'faster'], {
+      choice('Trade-off between speed and quality; absent: the default of the encoder', ['slower', 'slow', 'medium', 'fast', 'faster'], {
         refusal: () => 'Preset must be slower, slow, medium, fast, or faster',
       }),
     ),
     profile: optional(
-      choice('H.264 profile; absent means baseline', ['baseline', 'main', 'high'], {
+      choice('H.264 profile; absent: `baseline`', ['baseline', 'main', 'high'], {
         refusal: () => 'Profile must be baseline, main or high',
       }),
     ),
-    threadCount: integer('Encoder threads; -1 chooses', { default: -1, minimum: -1, maximum: MAX_THREADS }),
-    lookahead: integer('Frames the encoder looks ahead; -1 turns it off', { default: -1, minimum: -1, maximum: 250 }),
+    threadCount: integer('Encoder threads; -1: automatic', { default: -1, minimum: -1, maximum: MAX_THREADS }),
+    lookahead: integer('Number of frames that the encoder looks ahead; -1: off', { default: -1, minimum: -1, maximum: 250 }),
     modules,
     bypassIfMatch: optional(BypassIfMatchSchema),
   },
@@ -178,8 +182,11 @@ const EncodeAudioSchema = object(
     bypass,
     codec: optional(text('`aac`, `opus` or `mp3`; required unless bypassed')),
     bitrate: rate,
-    samplerate: integer('Sample rate, Hz; 0: that of the source when it begins', { default: 0, minimum: 0 }),
-    channel: integer('Channels; 0: as many as the source has, and more when it gets more', { default: 0, minimum: 0 }),
+    samplerate: integer('Sample rate, Hz; 0: the sample rate of the source at its start', { default: 0, minimum: 0 }),
+    channel: integer('Number of channels; 0: as the source; the number rises, but does not fall, when the source changes', {
+      default: 0,
+      minimum: 0,
+    }),
     modules,
     bypassIfMatch: optional(BypassIfMatchSchema),
   },
@@ -203,7 +210,7 @@ const EncodeImageSchema = object(
     width,
     height,
     framerate,
-    skipFrames: integer('Drops this many frames after each one kept, 0 to 120', { default: 0 }),
+    skipFrames: integer('Number of frames that are dropped after each kept frame, 0 to 120', { default: 0 }),
     modules,
     bypassIfMatch: optional(BypassIfMatchSchema),
   },

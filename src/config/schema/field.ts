@@ -209,4 +209,4 @@ export function needless(why: string): { readonly idle: Idle } {
 /** Descriptions say it of elements that are read and checked, without which nothing may be served: what protects viewers or media (`not-built.ts`). */
 export const REFUSED = 'not built yet; a definition that enables it is refused';
 /** Descriptions say it of all other elements that are read and checked, and that this server does nothing with yet (`not-built.ts`). */
-export const NO_EFFECT = 'not built yet, of no effect';
+export const NO_EFFECT = 'not built yet, has no effect';

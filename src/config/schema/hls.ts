@@ -4,11 +4,13 @@ import { CrossDomainsSchema } from './cross-domains.ts';
 import { boolean, integer, list, needless, object, optional, path, REFUSED, real, text } from './field.ts';
 
 /** Member `maxConnection` of publishers whose sessions are opened by the main thread, which counts them. */
-export const maxConnection = integer('Viewers that the application may have at a time; 0 means no limit', { default: 0 });
+export const maxConnection = integer('Maximum number of viewers of this publisher in the application; 0: no limit', { default: 0 });
 /** The value of all other options that have it in the reference server. */
-export const unbuiltMaxConnection = integer(`Most viewers at a time; 0 means no limit: ${REFUSED}`, { default: 0 });
+export const unbuiltMaxConnection = integer(`Maximum number of viewers (0: no limit): ${REFUSED}`, { default: 0 });
 /** Member `createDefaultPlaylist` of the publishers that can make a playlist of their own. */
-export const createDefaultPlaylist = boolean('Makes a playlist even when the output profile declares none', { default: true });
+export const createDefaultPlaylist = boolean('Adds the default playlist, unless the stream has a playlist of the same file name', {
+  default: true,
+});
 
 /** `<DVR>` of an HLS publisher: segments go to files when they leave memory. The files are deleted with the stream. */
 const DvrSchema = object(
@@ -16,7 +18,7 @@ const DvrSchema = object(
   {
     enable: boolean('Turns it on', { default: false }),
     tempStoragePath: path('Directory for the kept segments; default: `dvr` in the state folder', { default: '' }),
-    maxDuration: integer('How far back, s', { default: 3600, minimum: 1 }),
+    maxDuration: integer('Maximum time that viewers can rewind, s', { default: 3600, minimum: 1 }),
     eventPlaylistType: boolean('Marks the playlist as EVENT', { default: false }),
   },
   { xml: 'DVR', aliases: ['dvr'] },
@@ -26,16 +28,16 @@ export type DvrConfig = Static<typeof DvrSchema>;
 
 const DumpSchema = object('Keeps the HLS output of matching streams as files', {
   enable: boolean('Turns it on'),
-  targetStreamName: text('Output streams to keep; `*` and `?` match'),
+  targetStreamName: text('Names of output streams to keep; `*` and `?` are wildcards'),
   outputPath: text('Directory; macros are replaced'),
-  id: optional(text('Id of the dump; made up when absent')),
+  id: optional(text('Id of the dump; default: generated')),
   playlists: optional(object('Multivariant playlists to keep', { playlist: list('File names', text('File name'), { default: [] }) })),
 });
 /** The typed form of `<Dump>`: one for every stream whose name matches. */
 export type HlsDumpConfig = Static<typeof DumpSchema>;
 
 const maxAge = (what: string, seconds: number, notes = {}) =>
-  integer(`Cache-Control of ${what}, s; 0 forbids caching, -1 sends no header`, { default: seconds, minimum: -1, ...notes });
+  integer(`Max-age of ${what}, s; 0: no caching, -1: no header \`Cache-Control\``, { default: seconds, minimum: -1, ...notes });
 
 const cacheControl = (directives = {}, parts = {}) =>
   object(
@@ -43,7 +45,7 @@ const cacheControl = (directives = {}, parts = {}) =>
     {
       masterPlaylistMaxAge: maxAge('multivariant playlists', 0),
       chunklistMaxAge: maxAge('media playlists', 0),
-      chunklistWithDirectivesMaxAge: maxAge('media playlists asked for with delivery directives', 60, directives),
+      chunklistWithDirectivesMaxAge: maxAge('media playlists requested with delivery directives', 60, directives),
       segmentMaxAge: maxAge('segments', -1),
       partialSegmentMaxAge: maxAge('parts', -1, parts),
     },
@@ -65,10 +67,10 @@ export const hlsCommon = {
   createDefaultPlaylist,
   crossDomains: optional(CrossDomainsSchema),
   dVR: optional(DvrSchema),
-  dumps: optional(object('Dumps started with the stream', { dump: list('Dumps', DumpSchema, { default: [] }) })),
+  dumps: optional(object('Dumps that start with the stream', { dump: list('Dumps', DumpSchema, { default: [] }) })),
   cacheControl: CacheControlSchema,
   defaultQueryString: optional(
-    object('Query values assumed when the player sends none', {
+    object('Defaults of query values that the player does not send', {
       queries: list('Values', object('One value', { key: text('Name'), value: text('Value') }), { xml: 'Query', default: [] }),
     }),
   ),

@@ -6,24 +6,27 @@ const share = (description: string, byDefault: number) => integer(`${description
 
 /** Counted for each listener; of IPv6 the addresses of a /64 together. */
 const PerAddressSchema = object(
-  'Limits of one client address for each listener; addresses of one IPv6 /64 count together. Never more than half of what the listener accepts',
+  'Limits for each client address at each listener. All addresses of an IPv6 /64 count as one address. No address may take more than half of what a listener accepts',
   {
     publishers: share('Connections of encoders: RTMP, SRT, MPEG-TS over TCP, WebRTC', 256),
-    viewers: share('Connections and sessions of viewers: HTTP, WebRTC, SRT, edges. Offices and mobile networks share an address', 5000),
+    viewers: share(
+      'Connections and sessions of viewers: HTTP, WebRTC, SRT, edges. All viewers in an office or a mobile network may share one address',
+      5000,
+    ),
     signalling: share('WebRTC signalling without a connected session: requests, WebSockets and sessions', 256),
-    keyTrials: share('Wrong passphrases over SRT, a second', 20),
+    keyTrials: share('Wrong SRT passphrases per second', 20),
   },
   { default: {} },
 );
 
 /** `Server/Limits`. */
 export const LimitsSchema = object(
-  'Limits of one client, and of one application. An extension of Millrace',
+  'Limits for each client and each application. An extension of Millrace',
   {
     perAddress: PerAddressSchema,
     perApplication: object(
-      'Limits of one application',
-      { streams: share('Streams published to it at once; those that are pulled do not count', 1000) },
+      'Limits for each application',
+      { streams: share('Streams that are published to the application at the same time, without pulled streams', 1000) },
       { default: {} },
     ),
   },
@@ -36,16 +39,20 @@ interface ProxiesFinish {
 
 /** `Server/TrustedProxies`. */
 export const TrustedProxiesSchema = object(
-  'Proxies in front of the server, which are believed about the addresses of clients. An extension of Millrace',
+  'Trusted proxies in front of the server: they report the addresses of clients. An extension of Millrace',
   {
-    address: list('Addresses, as `192.0.2.10` or `192.0.2.0/24`. Their `X-Forwarded-For`, `-Proto` and `-Port` count', text('Address'), {
-      default: [],
-    }),
-    proxyProtocol: object(
-      'Listeners on which connections of these addresses begin with a PROXY header, version 1 or 2; without one they are closed',
+    address: list(
+      'Addresses of the proxies, as `192.0.2.10` or `192.0.2.0/24`. The server trusts their headers `X-Forwarded-For`, `X-Forwarded-Proto` and `X-Forwarded-Port`',
+      text('Address'),
       {
-        http: boolean('All ports of HTTP, the API aside', { xml: 'HTTP', default: false }),
-        rtmp: boolean('The ports of RTMP', { xml: 'RTMP', default: false }),
+        default: [],
+      },
+    ),
+    proxyProtocol: object(
+      'Listeners with the PROXY protocol, version 1 or 2. A connection from a proxy must begin with a PROXY header, or it is closed',
+      {
+        http: boolean('All HTTP ports except that of the API', { xml: 'HTTP', default: false }),
+        rtmp: boolean('The RTMP ports', { xml: 'RTMP', default: false }),
       },
       { default: {} },
     ),

@@ -16,20 +16,22 @@ interface ApiFinish {
 }
 
 const ManagersHostSchema = object(
-  'Under which names the API is reached',
+  'Host names and certificate of the API',
   {
-    names: list('Host names or addresses; `*` means any', text('Host name', { form: 'host' }), { flatten: 'name', default: ['*'] }),
+    names: list('Host names or addresses; `*`: any', text('Host name', { form: 'host' }), { flatten: 'name', default: ['*'] }),
     tls: optional(as(TlsSchema, 'Certificate for the TLS port', { xml: 'TLS' })),
   },
   { default: {} },
 );
 
 const AccessTokenSchema = object(
-  'One further token',
+  'One further access token',
   {
     name: text('Name in the log and in answers'),
-    value: text('The token, or `sha256:` and its SHA-256 in hexadecimal. Empty: nobody has this token', { default: '' }),
-    access: choice('`write`: everything; `read`: only what changes nothing, without secrets', ['read', 'write'], { default: 'read' }),
+    value: text('The token, or `sha256:` and the SHA-256 of the token in hexadecimal. Empty: the token is not valid', { default: '' }),
+    access: choice('`write`: all requests; `read`: only requests that change nothing, and answers without secrets', ['read', 'write'], {
+      default: 'read',
+    }),
   },
   {
     finish: finishing<TokenFinish>(({ name, value }, fail) => {
@@ -42,11 +44,14 @@ const AccessTokenSchema = object(
 const ManagersApiSchema = object(
   'The API',
   {
-    accessToken: text('Access token, or `sha256:` and its SHA-256 in hexadecimal; empty: the server makes one at its first start', {
-      default: '',
-    }),
+    accessToken: text(
+      'Access token, or `sha256:` and the SHA-256 of the token in hexadecimal. Empty: the server generates a token at its first start',
+      {
+        default: '',
+      },
+    ),
     accessTokens: optional(
-      list('Further credentials, which may be limited to reading. An extension of Millrace', AccessTokenSchema, { flatten: 'token' }),
+      list('Further access tokens; each may be read-only. An extension of Millrace', AccessTokenSchema, { flatten: 'token' }),
     ),
     crossDomains: optional(CrossDomainsSchema),
     storage: optional(
@@ -84,13 +89,13 @@ function keyOf(value: string): string | undefined {
 
 /** `<Managers><Metrics>`. */
 const ManagersMetricsSchema = object(
-  'Access to `/metrics`, and the number of its series. An extension of Millrace',
+  'Access to `/metrics`, and the limit of its series. An extension of Millrace',
   {
     accessToken: text(
-      'Token for `/metrics` only, on the port of the API and on that of Bind/Managers/Metrics, or `sha256:` and its SHA-256 in hexadecimal. Empty: the port of the API requires a token of the API, the other port none',
+      'Token that is valid only for `/metrics`, at the port of the API and at the port of `Bind/Managers/Metrics`; or `sha256:` and the SHA-256 of the token in hexadecimal. Empty: the port of the API requires an access token of the API, and the port of `Bind/Managers/Metrics` requires no token',
       { default: '' },
     ),
-    maxStreams: integer('Most streams, and most applications, with labels of their own; all others are summed up under one label', {
+    maxStreams: integer('Maximum number of streams, and of applications, with their own labels; all others share one label', {
       default: 500,
       minimum: 0,
       maximum: 10_000,

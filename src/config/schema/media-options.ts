@@ -8,8 +8,8 @@ const TranscriptionSchema = object(
   {
     engine: choice('Recogniser', ['whisper']),
     model: path('Model file'),
-    audioIndexHint: integer('Which audio track, counted from 0', { default: 0, minimum: 0 }),
-    sourceLanguage: text('Language spoken, or `auto`', { default: 'auto' }),
+    audioIndexHint: integer('Index of the audio track, from 0', { default: 0, minimum: 0 }),
+    sourceLanguage: text('Spoken language, or `auto`', { default: 'auto' }),
     translation: boolean('Translates to English', { default: false }),
   },
   unbuilt('speech is not recognised: the rendition shows what is sent to it'),
@@ -23,17 +23,17 @@ interface SubtitlesFinish {
 
 /** `<Subtitles>`. When they are on there must be a rendition, and `DefaultLabel` names one. */
 const SubtitlesSchema = object(
-  'Subtitles, which clients of the API send and files of scheduled channels bring',
+  'Subtitles from clients of the API and from files of scheduled channels',
   {
     enable: boolean('Turns them on', { default: false }),
-    defaultLabel: optional(text('Label of the rendition shown at first')),
+    defaultLabel: optional(text('Label of the default rendition')),
     rendition: list(
-      'Languages',
-      object('One language', {
+      'Subtitle renditions',
+      object('One subtitle rendition', {
         label: text('Label shown to viewers'),
         language: text('Language tag, e.g. `en`'),
-        autoSelect: boolean('Players may choose it on their own', { default: false }),
-        forced: boolean('Forced subtitles: players show them by themselves', { default: false }),
+        autoSelect: boolean('Players may select the rendition by themselves', { default: false }),
+        forced: boolean('Forced subtitles: players show them even if the viewer has chosen no subtitles', { default: false }),
         transcription: optional(TranscriptionSchema),
       }),
       { default: [] },
@@ -59,9 +59,9 @@ export type SubtitlesConfig = Static<typeof SubtitlesSchema>;
 export const MediaOptionsSchema = object('Subtitles and overlays', {
   subtitles: optional(SubtitlesSchema),
   overlays: optional(
-    object('Images laid over the video that is encoded', {
+    object('Images laid over encoded video', {
       enable: boolean('Turns them on', { default: false }),
-      path: optional(path('The map file: which images lie over the video of which streams')),
+      path: optional(path('Map file that assigns images to streams')),
     }),
   ),
 });

@@ -8,10 +8,10 @@ const module = (description: string, on: boolean, xml?: string) =>
 
 /** `<Modules>`. Without the element every module has its own default. */
 export const ModulesSchema = object(
-  'Parts that can be turned on and off',
+  'Parts of the server that can be turned on and off',
   {
     http2: module('HTTP/2 on TLS ports', true, 'HTTP2'),
-    llhls: module('LL-HLS; off, no application serves it', true, 'LLHLS'),
+    llhls: module('LL-HLS. If it is off, no application serves LL-HLS', true, 'LLHLS'),
     p2p: object(
       `Viewers serve each other: ${NO_EFFECT}`,
       { enable: enable(false), maxClientPeersPerHostPeer: integer('Viewers served by one viewer', { default: 2, minimum: 0 }) },
@@ -21,33 +21,39 @@ export const ModulesSchema = object(
       `Removes streams that cannot keep up: ${NO_EFFECT}`,
       {
         enable: enable(false),
-        deleteLazyStreamTimeout: integer('After this long with queues over their limit, ms; 0 means never', { default: 0, minimum: 0 }),
+        deleteLazyStreamTimeout: integer('Time with queues over their limit after which a stream is removed, ms; 0: never', {
+          default: 0,
+          minimum: 0,
+        }),
       },
       { default: {}, ...unbuilt('streams that cannot keep up drop frames and stay') },
     ),
     playerPage: module(
-      'A browser that opens `http://HOST:3333/APP/STREAM` gets a page that plays the stream, if access control permits it. An extension of Millrace',
+      'Player page at `http://HOST:3333/APP/STREAM`: browsers get a page that plays the stream, if access control permits it. An extension of Millrace',
       true,
     ),
-    dynamicAppRemoval: module('Removes applications made from a template once they have no streams', false),
+    dynamicAppRemoval: module('Removes an application that was made from a template when it has no streams any longer', false),
     etag: object(`ETag headers: ${NO_EFFECT}`, { enable: enable(false) }, { xml: 'ETag', default: {}, ...unbuilt('answers have no ETag') }),
     transcoder: object(
-      'Processes that encode',
+      'Transcoder processes',
       {
-        jobsPerProcess: integer('Small jobs (streams with audio or image encodes only) that share a process; 1: none share one', {
-          default: 8,
-          minimum: 1,
-          maximum: 64,
-        }),
+        jobsPerProcess: integer(
+          'Number of small jobs (streams with only audio or image encodes) that share a process; 1: each job has its own process',
+          {
+            default: 8,
+            minimum: 1,
+            maximum: 64,
+          },
+        ),
         maxProcesses: integer(
-          'Most processes at once, of about 130 MB each, with one ladder or `JobsPerProcess` small jobs; streams beyond that are not encoded. 0 means four for each core, at least eight',
+          'Maximum number of processes. Each process takes about 130 MB and has one ladder or up to `JobsPerProcess` small jobs; further streams are not encoded. 0: four for each core, at least eight',
           { default: 0, minimum: 0, maximum: 4096 },
         ),
       },
       { default: {} },
     ),
     ertmp: module(
-      'Enhanced RTMP: H.265, AV1, VP9, Opus and several tracks from RTMP encoders; off, only H.264 and what FLV always had',
+      'Enhanced RTMP: H.265, AV1, VP9, Opus and several tracks from RTMP encoders. If it is off, RTMP takes only original FLV: H.264, AAC, MP3, and H.265 with codec id 12',
       true,
       'ERTMP',
     ),

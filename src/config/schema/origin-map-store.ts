@@ -19,17 +19,17 @@ interface RedisFinish {
 const RedisServerSchema = object(
   'The Redis server, a Sentinel set or a cluster',
   {
-    host: optional(text('`host:port` of one server; or `Url`')),
+    host: optional(text('`host:port` of a single server; for anything else see `Url`')),
     url: optional(
       text(
-        'In place of `Host`: `redis://host:port/database`, `redis+sentinel://host:port,host:port/master/database` or `redis+cluster://host:port,host:port`; `rediss` with TLS',
+        'Instead of `Host`: `redis://host:port/database`, `redis+sentinel://host:port,host:port/master/database` or `redis+cluster://host:port,host:port`; `rediss` with TLS',
       ),
     ),
     username: optional(text('User of Redis 6 and later; needs `Auth`')),
     auth: optional(text('Password')),
     sentinelUsername: optional(text('User of the Sentinels; needs `SentinelAuth`')),
     sentinelAuth: optional(text('Password of the Sentinels')),
-    caPath: optional(path('Certificates (PEM) of the authorities that may sign the certificate of Redis; default: those of the system')),
+    caPath: optional(path('CA certificates (PEM) that verify the Redis server; default: the CA certificates of Node.js')),
   },
   { finish: finishing<RedisFinish>(judgeRedisServer) },
 );
@@ -67,16 +67,16 @@ function placeOf(url: string, fail: (message: string, key?: string) => void): Re
 const GROUP = /^[\w.-]{1,64}$/;
 
 const SharedWorkSchema = object(
-  'For several nodes that have the same persistent pulls, channels and pushes of this virtual host: one of them does each. An extension of Millrace',
+  'Several nodes have the same persistent pulls, channels and pushes of this virtual host; one node carries out each of them. An extension of Millrace',
   {
-    group: text('Nodes of one group share their work; letters, digits, `.`, `_` and `-`', { default: 'default' }),
+    group: text('Name of the group of nodes that share the work; letters, digits, `.`, `_` and `-`', { default: 'default' }),
     leaseTime: integer('Time after which another node takes over the work of a dead node, ms', {
       default: 10_000,
       minimum: 3000,
       maximum: 600_000,
     }),
     keepWithoutRedis: boolean(
-      'A node continues its work while Redis is away, although another node may have begun it; otherwise the work stops when its lease ends',
+      'A node continues its work while Redis is away, although another node may have taken it over. If false, the work stops when its lease ends',
       { default: false },
     ),
   },
@@ -89,7 +89,7 @@ const SharedWorkSchema = object(
 
 /** `<OriginMapStore>` of a virtual host. */
 export const OriginMapStoreSchema = object('Shares the addresses of streams between origins and edges', {
-  originHostName: optional(text('Name under which this origin registers itself; origins only', { form: 'host-name' })),
+  originHostName: optional(text('Host name that this origin registers for its streams; only for origins', { form: 'host-name' })),
   redisServer: RedisServerSchema,
   sharedWork: optional(SharedWorkSchema),
 });

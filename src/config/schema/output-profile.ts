@@ -57,7 +57,7 @@ export const OutputProfileSchema = object(
   'Makes one output stream of every input stream',
   {
     name: name('Name of the profile, unique in the application'),
-    outputStreamName: text('Name of the output stream; `${OriginStreamName}` stands for the name of the input'),
+    outputStreamName: text('Name of the output stream; `${OriginStreamName}` stands for the name of the input stream'),
     encodes: EncodesSchema,
     playlists: list('Playlists offered to players', PlaylistSchema, { xml: 'Playlist', default: [] }),
   },
@@ -83,22 +83,22 @@ const hwAccel = (what: string) =>
 
 /** `<OutputProfiles>`. Two profiles with one name, or for one output stream, are refused. */
 export const OutputProfilesSchema = object(
-  'Output profiles and what they share',
+  'Output profiles and their common settings',
   {
-    hardwareAcceleration: boolean('Uses hardware where there is any', { default: false, deprecated: 'hwaccels' }),
+    hardwareAcceleration: boolean('Uses hardware if available', { default: false, deprecated: 'hwaccels' }),
     hwaccels: optional(
       object('Hardware codecs', { decoder: hwAccel('decoding'), encoder: hwAccel('encoding') }, { xml: 'HWAccels', aliases: ['hwAccels'] }),
     ),
     decodes: object(
       'Decoders',
       {
-        threadCount: integer('Threads of each decoder; 0 chooses', { default: 2, minimum: 0, maximum: 64 }),
-        onlyKeyframes: boolean('Decodes keyframes only, when nothing but images is made', { default: false }),
+        threadCount: integer('Threads of each decoder; 0: automatic', { default: 2, minimum: 0, maximum: 64 }),
+        onlyKeyframes: boolean('Decodes only keyframes if the encodes make images but no video', { default: false }),
       },
       { default: {} },
     ),
     mediaOptions: optional(MediaOptionsSchema),
-    outputProfile: list('The profiles; one output stream each', OutputProfileSchema, { default: [] }),
+    outputProfile: list('Output profiles; each makes one output stream', OutputProfileSchema, { default: [] }),
   },
   {
     default: {},

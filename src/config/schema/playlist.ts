@@ -4,7 +4,7 @@ import { nameFault } from '../value.ts';
 import { boolean, choice, finishing, firstDuplicate, integer, list, object, optional, text } from './field.ts';
 
 const limit = (xml: string, most: boolean, what: string, aliases: readonly string[] = []) =>
-  integer(`Only tracks with at ${most ? 'most' : 'least'} this ${what}; -1 sets no limit`, {
+  integer(`Only tracks with at ${most ? 'most' : 'least'} this ${what}; -1: no limit`, {
     default: -1,
     minimum: -1,
     xml,
@@ -13,9 +13,9 @@ const limit = (xml: string, most: boolean, what: string, aliases: readonly strin
 
 const filters = {
   variant_name: optional(
-    text('Only tracks of encodes with this name; `*` and `?` match', { xml: 'VariantName', aliases: ['variantName'] }),
+    text('Only tracks of encodes with this name; `*` and `?` are wildcards', { xml: 'VariantName', aliases: ['variantName'] }),
   ),
-  encoding_type: choice('Only encoded tracks, only bypassed ones, or all', ['all', 'encoded', 'bypassed'], {
+  encoding_type: choice('Only encoded tracks, only bypassed tracks, or all tracks', ['all', 'encoded', 'bypassed'], {
     xml: 'EncodingType',
     aliases: ['encodingType'],
     default: 'all',
@@ -56,9 +56,9 @@ const AudioTemplateSchema = object(
 export type AudioTemplateConfig = Static<typeof AudioTemplateSchema>;
 
 const indexHint = (xml: string, alias: string) =>
-  integer('Which of the tracks with that name, counted from 0; -1 means the first', { default: -1, minimum: -1, xml, aliases: [alias] });
+  integer('Index among the tracks of this name, from 0; -1: the first', { default: -1, minimum: -1, xml, aliases: [alias] });
 
-const RenditionSchema = object('One quality the player may choose', {
+const RenditionSchema = object('One rendition that players may choose', {
   name: text('Name shown to players'),
   video: optional(text('Name of a video encode')),
   audio: optional(text('Name of an audio encode')),
@@ -69,7 +69,7 @@ const RenditionSchema = object('One quality the player may choose', {
 export type RenditionConfig = Static<typeof RenditionSchema>;
 
 const RenditionTemplateSchema = object('Makes a rendition of every matching pair of tracks', {
-  name: text('Name shown to players; `${Height}`, `${Width}`, `${Bitrate}` and `${Framerate}` stand for those of the track'),
+  name: text('Name shown to players; `${Height}`, `${Width}`, `${Bitrate}` and `${Framerate}` stand for the values of the track'),
   video_template: optional(VideoTemplateSchema),
   audio_template: optional(AudioTemplateSchema),
 });
@@ -84,11 +84,11 @@ const PlaylistOptionsSchema = object(
       aliases: ['webrtcAutoAbr', 'webRTCAutoAbr'],
     }),
     hLSChunklistPathDepth: integer(
-      'How media playlists are referred to: -1 absolute, 0 by file name, 1 from the stream, 2 from the application',
+      'URLs of media playlists: -1: absolute path, 0: file name, 1: relative path with the stream, 2: relative path with the application and the stream',
       { default: -1, minimum: -1, maximum: 2, xml: 'HLSChunklistPathDepth', aliases: ['hlsChunklistPathDepth'] },
     ),
-    enableTsPackaging: boolean('Also served as HLS with MPEG-TS segments', { default: false }),
-    enableSubtitles: optional(boolean('Offers the subtitles of the stream; absent: true')),
+    enableTsPackaging: boolean('Serves the playlist also as HLS with MPEG-TS segments', { default: false }),
+    enableSubtitles: optional(boolean('Offers the subtitles of the stream; absent: `true`')),
   },
   { default: {} },
 );
@@ -102,8 +102,8 @@ export const PlaylistSchema = object(
     name: text('Name shown to players and in stream information', { default: '' }),
     fileName: text('Last part of the URL, without extension; unique in the profile'),
     options: PlaylistOptionsSchema,
-    renditions: list('Qualities, in the order they are offered', RenditionSchema, { xml: 'Rendition', default: [] }),
-    rendition_templates: list('Qualities made of whatever tracks there are', RenditionTemplateSchema, {
+    renditions: list('Renditions, in the order of the playlist', RenditionSchema, { xml: 'Rendition', default: [] }),
+    rendition_templates: list('Renditions made from the tracks of the stream', RenditionTemplateSchema, {
       xml: 'RenditionTemplate',
       aliases: ['renditionTemplates'],
       default: [],

@@ -30,10 +30,10 @@ function commonRules(value: Common): void {
 }
 
 const common = {
-  maxConnection: integer('Most streams of it in the application at a time; 0 means no limit', { default: 0 }),
+  maxConnection: integer('Maximum number of streams of this provider in the application; 0: no limit', { default: 0 }),
   timestampMode: optional(
     choice(
-      '`ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent lets the provider choose',
+      '`ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent: the choice of the provider',
       ['ZeroBased', 'Original'],
       { refusal: (value) => `Invalid TimestampMode value: ${value} (expected: ZeroBased, Original)` },
     ),
@@ -42,7 +42,7 @@ const common = {
 };
 
 const silence = (milliseconds: number) =>
-  integer('Ends the stream after this long without audio and video, ms; 0 waits forever', { default: milliseconds, minimum: 0 });
+  integer('Time without audio and video after which the stream ends, ms; 0: never', { default: milliseconds, minimum: 0 });
 
 /** Encoders that are cut off return and need their name. */
 const ENCODER_SILENCE_MS = 10_000;
@@ -51,7 +51,7 @@ const BROWSER_SILENCE_MS = 30_000;
 const pushed = { ...common, packetSilenceTimeoutMs: silence(ENCODER_SILENCE_MS) };
 const pushRules = { finish: finishing<Common>(commonRules) };
 
-const noSilence = { ...common, packetSilenceTimeoutMs: optional(integer('Not available for this provider')) };
+const noSilence = { ...common, packetSilenceTimeoutMs: optional(integer('Not supported by this provider')) };
 
 function noSilenceRules(type: string) {
   return {
@@ -78,12 +78,14 @@ const AudioMapSchema = object('Names for the audio tracks of the source, in thei
 /** The typed form of `<AudioMap>`: the n-th item is for the n-th audio track. */
 export type AudioMapConfig = Static<typeof AudioMapSchema>;
 
-const blockDuplicate = boolean('A second publisher of a name is refused; false throws the first one out', { default: true });
-const passthroughProfile = boolean('Adds an output stream that passes the input on untouched', { default: false });
+const blockDuplicate = boolean('Refuses a second publisher of a name; if false, the second publisher replaces the first', {
+  default: true,
+});
+const passthroughProfile = boolean('Adds an output stream that passes the input through unchanged', { default: false });
 
 /** `<RTMP>` in `<Providers>`; its ports are in `<Bind>`. */
 const RtmpProviderSchema = object(
-  'Takes streams published over RTMP',
+  'Accepts streams published over RTMP',
   {
     ...pushed,
     blockDuplicateStreamName: blockDuplicate,
@@ -93,12 +95,12 @@ const RtmpProviderSchema = object(
         event: list(
           'Rules, tried in order',
           object('One rule', {
-            trigger: text('`AMFDataMessage.<name of the message>.<member>`, further members behind further dots: what fires the rule'),
+            trigger: text('Trigger of the rule: `AMFDataMessage.<name of the message>.<member>`; nested members follow after further dots'),
             hLSID3v2: optional(
               object(
                 'The ID3v2 event to make',
                 {
-                  eventType: choice('Tracks that carry the event; `event` and `both` are all of them', ['video', 'audio', 'event', 'both']),
+                  eventType: choice('Tracks that carry the event; `event` and `both`: all tracks', ['video', 'audio', 'event', 'both']),
                   frameType: text('ID3 frame: `TXXX`, another text frame or `PRIV`'),
                   info: optional(text('Description of `TXXX`, owner of `PRIV`; `${TriggerValue}` stands for the value')),
                   data: text('Content of the frame; `${TriggerValue}` stands for the value'),
@@ -119,7 +121,7 @@ export type RtmpProviderConfig = Static<typeof RtmpProviderSchema>;
 
 /** `<SRT>` in `<Providers>`; ports, latency and passphrases are in `<Bind>`. */
 const SrtProviderSchema = object(
-  'Takes streams published over SRT',
+  'Accepts streams published over SRT',
   { ...pushed, blockDuplicateStreamName: blockDuplicate, audioMap: optional(AudioMapSchema) },
   { xml: 'SRT', ...pushRules },
 );
@@ -128,13 +130,13 @@ export type SrtProviderConfig = Static<typeof SrtProviderSchema>;
 
 /** `<WebRTC>` in `<Providers>`: WHIP, and the reference server's WebSocket protocol with `direction=send`. */
 const WebrtcProviderSchema = object(
-  'Takes streams published over WebRTC (WHIP)',
+  'Accepts streams published over WebRTC (WHIP)',
   {
     ...common,
     packetSilenceTimeoutMs: silence(BROWSER_SILENCE_MS),
     blockDuplicateStreamName: blockDuplicate,
-    timeout: integer('Gives up a connection whose ICE is silent for this long, ms', { default: 30_000, minimum: 0 }),
-    fIRInterval: integer('Asks the encoder for a keyframe when none came for this long, ms; 0 leaves it to the encoder', {
+    timeout: integer('Time without a connectivity check (ICE) after which a connection is closed, ms', { default: 30_000, minimum: 0 }),
+    fIRInterval: integer('Time without a keyframe after which the server requests a keyframe from the encoder, ms; 0: no such requests', {
       xml: 'FIRInterval',
       aliases: ['firInterval'],
       default: 3000,
@@ -158,28 +160,25 @@ const sourceRules = finishing<SourceFinish>(({ source = [] }, fail) => {
 
 /** `<MPEGTS>` in `<Providers>`: over UDP, and over TCP where `<Bind>` has such ports. */
 const MpegtsProviderSchema = object(
-  'Takes MPEG-TS over UDP',
+  'Accepts MPEG-TS over UDP and TCP',
   {
     ...common,
     packetSilenceTimeoutMs: silence(1500),
     streams: list(
-      'Which port feeds which stream',
+      'Streams of the ports',
       object(
-        'Streams of some ports',
+        'Streams of one or more ports',
         {
           name: text('Stream name; `${Port}` stands for the port', { default: 'stream', form: 'stream-name' }),
-          port: ports('Ports that feed it', { protocols: ['udp', 'tcp'], default: '4000/udp' }),
+          port: ports('Ports', { protocols: ['udp', 'tcp'], default: '4000/udp' }),
           program: optional(
-            integer('Number of the program to take of several; absent: the first. An extension of Millrace', {
+            integer('Program number, for sources with several programs; absent: the first program. An extension of Millrace', {
               minimum: 1,
               maximum: 65_535,
             }),
           ),
           source: optional(
-            list(
-              'Senders that are accepted, as `192.0.2.10` or `192.0.2.0/24`; default: everybody. An extension of Millrace',
-              text('Address'),
-            ),
+            list('Accepted senders, as `192.0.2.10` or `192.0.2.0/24`; default: all. An extension of Millrace', text('Address')),
           ),
         },
         { finish: sourceRules },
@@ -198,19 +197,23 @@ const FileProviderSchema = object(
   'Plays files as streams',
   {
     ...noSilence,
-    rootPath: optional(path('Directory the paths start at')),
+    rootPath: optional(path('Directory that all paths start at')),
     streamMap: optional(
-      object('Which file feeds which stream', {
-        stream: list('Entries', object('One entry', { name: name('Stream name'), path: text('File, below the root path') }), {
-          default: [],
-        }),
+      object('Streams made from files', {
+        stream: list(
+          'Entries',
+          object('One entry', { name: name('Stream name'), path: text('Path of the file, relative to the root path') }),
+          {
+            default: [],
+          },
+        ),
       }),
     ),
     passthroughOutputProfile: passthroughProfile,
   },
   { xml: 'FILE', ...noSilenceRules('File') },
 );
-/** The typed form of `<FILE>` in `<Providers>`. Without `rootPath` only `Server/Storage/AllowedRoots` limits the files. */
+/** The typed form of `<FILE>` in `<Providers>`. Without `rootPath`, files below `Server/Storage/AllowedRoots` are played; without both, none. */
 export type FileProviderConfig = Static<typeof FileProviderSchema>;
 
 const pulled = (description: string, type: string, xml: string, notes = {}) =>
@@ -229,7 +232,7 @@ const ProvidersSchema = object('Sources of streams; a listed provider is enabled
       { xml: 'RTSPPull', ...noSilenceRules('RtspPull') },
     ),
   ),
-  rtsp: optional(pulled(`Takes streams published over RTSP: ${NO_EFFECT}`, 'Rtsp', 'RTSP', unbuilt('nobody can publish over RTSP'))),
+  rtsp: optional(pulled(`Accepts streams published over RTSP: ${NO_EFFECT}`, 'Rtsp', 'RTSP', unbuilt('nobody can publish over RTSP'))),
   mpegts: optional(MpegtsProviderSchema),
   file: optional(FileProviderSchema),
   schedule: optional(
@@ -238,15 +241,17 @@ const ProvidersSchema = object('Sources of streams; a listed provider is enabled
       {
         ...noSilence,
         mediaRootDir: path('Directory that the `file://` URLs of items start at'),
-        scheduleFilesDir: path('Directory of the schedule files (`.sch`); the server creates a missing one, and the API writes there'),
+        scheduleFilesDir: path(
+          'Directory of the schedule files (`.sch`); the server creates it if it is missing, and the API writes to it',
+        ),
       },
       noSilenceRules('Scheduled'),
     ),
   ),
   multiplex: optional(
     object(
-      'Makes streams of tracks of other streams of this server: multiplex channels',
-      { ...common, packetSilenceTimeoutMs: silence(0), muxFilesDir: path('Directory of the .mux files, which define channels') },
+      'Multiplex channels: streams made of tracks of other streams of this server',
+      { ...common, packetSilenceTimeoutMs: silence(0), muxFilesDir: path('Directory of the `.mux` files, which define channels') },
       pushRules,
     ),
   ),

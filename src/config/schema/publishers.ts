@@ -10,7 +10,7 @@ export const LlhlsSchema = object(
   {
     ...hlsCommon,
     chunkDuration: real('Length of a part, s', { default: 0.5, exclusiveMinimum: 0, maximum: 60 }),
-    partHoldBack: real('Distance a player keeps from the live edge, s; 0 means three parts', { default: 0, minimum: 0 }),
+    partHoldBack: real('Distance of players from the live edge, s; 0: three parts', { default: 0, minimum: 0 }),
     enablePreloadHint: boolean('Announces the next part in the playlist', { default: true }),
     dRM: optional(
       object(
@@ -35,10 +35,13 @@ export type HlsConfig = Static<typeof HlsSchema>;
 
 /** `<WebRTC>` in `<Publishers>`; media ports and signalling ports are in `<Bind>`. */
 const WebrtcPublisherSchema = object(
-  'Serves WebRTC',
+  'Serves viewers over WebRTC',
   {
     maxConnection,
-    timeout: integer('Gives up a viewer whose ICE is silent for this long, ms', { default: 30_000, minimum: 0 }),
+    timeout: integer('Time without a connectivity check (ICE) after which the session of a viewer ends, ms', {
+      default: 30_000,
+      minimum: 0,
+    }),
     rtx: boolean('Sends lost packets again', { default: false }),
     ulpfec: boolean('Adds forward error correction (RED and ULPFEC)', { default: false }),
     jitterBuffer: boolean('Evens out the times at which frames leave. Not built yet', {
@@ -46,13 +49,13 @@ const WebrtcPublisherSchema = object(
       ...unbuilt('frames leave as they come'),
     }),
     playoutDelay: optional(
-      object('Asks players for a delay', {
-        min: integer('Least delay, ms', { minimum: 0 }),
-        max: integer('Most delay, ms', { minimum: 0 }),
+      object('Requests a playout delay from players', {
+        min: integer('Minimum delay, ms', { minimum: 0 }),
+        max: integer('Maximum delay, ms', { minimum: 0 }),
       }),
     ),
     bandwidthEstimation: choice(
-      'Who estimates the bandwidth of a viewer: its player (REMB), or the server, by the arrival of each packet (TransportCC)',
+      'Estimation of the bandwidth of a viewer: by the player (`REMB`), or by the server from the arrival times of packets (`TransportCC`)',
       ['REMB', 'TransportCC'],
       {
         default: 'REMB',
@@ -66,7 +69,7 @@ const WebrtcPublisherSchema = object(
 /** The typed form of `<WebRTC>` in `<Publishers>`; times in ms. */
 export type WebrtcPublisherConfig = Static<typeof WebrtcPublisherSchema>;
 
-const StreamMapSchema = object('Starts tasks by a file that maps streams', {
+const StreamMapSchema = object('Starts tasks according to a map file', {
   enable: boolean('Turns it on', { default: false }),
   path: optional(path('The map file')),
 });
@@ -81,17 +84,17 @@ const FilePublisherSchema = object(
   'Records streams to files',
   {
     maxConnection: unbuiltMaxConnection,
-    rootPath: optional(text('Directory that all recordings stay below')),
+    rootPath: optional(text('Directory of all recordings; paths outside of it are refused')),
     filePath: optional(text('Path of a recording; macros are replaced', { form: 'written-path' })),
     infoPath: optional(text('Path of the information file; macros are replaced', { form: 'written-path' })),
     streamMap: optional(StreamMapSchema),
     retention: optional(
       object(
-        'How long recorded files stay; only files that the server has recorded and still knows are removed. An extension of Millrace',
+        'Removal of old recorded files. Only files that the server has recorded and still has in its index are removed. An extension of Millrace',
         {
-          maxAge: integer('Files are removed when their end is this long ago, seconds; 0 keeps them', { default: 0, minimum: 0 }),
+          maxAge: integer('Age at which a file is removed, seconds after its end; 0: never', { default: 0, minimum: 0 }),
           maxBytes: integer(
-            'The oldest are removed while all files of the application are larger than this together, bytes; 0 keeps them',
+            'Maximum size of all files of the application together, bytes. Beyond it the oldest files are removed; 0: no limit',
             {
               default: 0,
               minimum: 0,
@@ -102,7 +105,7 @@ const FilePublisherSchema = object(
     ),
     record: optional(
       object(
-        'Starts recordings by a file that maps streams',
+        'Starts recordings according to a map file',
         {
           enable: boolean('Turns it on', { default: false }),
           recordInfo: optional(path('The map file')),
@@ -124,10 +127,10 @@ const FilePublisherSchema = object(
 export type FilePublisherConfig = Static<typeof FilePublisherSchema>;
 
 /** `<Push>` in `<Publishers>`. Receivers are named by the API or by the map file, not here. */
-const PushPublisherSchema = object('Sends streams on to other servers', {
+const PushPublisherSchema = object('Pushes streams to other servers', {
   streamMap: optional(StreamMapSchema),
-  connectionTimeout: integer('Gives up connecting after this long, ms; -1 means 5000', { default: -1, minimum: -1 }),
-  sendTimeout: integer('Gives up a send after this long, ms; -1 means 2000', { default: -1, minimum: -1 }),
+  connectionTimeout: integer('Time limit for connecting, ms; -1: 5000', { default: -1, minimum: -1 }),
+  sendTimeout: integer('Time that the receiver may read nothing of waiting data, ms; -1: 2000', { default: -1, minimum: -1 }),
 });
 /** The typed form of `<Push>`; timeouts in ms, -1 for the default. */
 export type PushPublisherConfig = Static<typeof PushPublisherSchema>;
@@ -151,8 +154,8 @@ export const PublishersSchema = object(
     appWorkerCount: integer('Workers of the application; read for compatibility', { default: 1, minimum: 0, ...WORKERS }),
     streamWorkerCount: integer('Workers of each stream; read for compatibility', { default: 8, minimum: 0, ...WORKERS }),
     delayBufferTimeMs: integer(
-      'Delays all output by this much, ms. A stream holds at most 256 MiB and then drops new packets, video up to the next keyframe. ' +
-        'When its source ends, the rest is still shown, over some seconds if it is much; a stream that is deleted or refused drops it',
+      'Delay of all output, ms. A stream buffers at most 256 MiB; a full buffer drops new packets, of video all packets up to the next keyframe. ' +
+        'When the source ends, the buffered media still goes out, within some seconds; a stream that is deleted or refused drops its buffer',
       { default: 0, minimum: 0, maximum: 300_000 },
     ),
     ovt: optional(plain('Serves edges over OVT', 'OVT')),

@@ -13,7 +13,7 @@ import { VirtualHostSchema } from './virtual-host.ts';
 const LABEL = { idle: { why: 'it only names the server', label: true } };
 
 const AnalyticsSchema = object(
-  'Read for compatibility, nothing is sent',
+  'Read for compatibility; nothing is sent',
   {
     userKey: optional(text('Read for compatibility')),
     forwarding: optional(
@@ -27,10 +27,10 @@ const AnalyticsSchema = object(
 );
 
 const StorageSchema = object(
-  'Folders in which the API may let the server write recordings and HLS dumps',
+  'Folders for recordings and HLS dumps',
   {
     allowedRoots: list(
-      'Folders that recordings and dumps must lie in; relative ones start at the state folder. Default: every folder the process may write to. A DVR folder of its own must lie in them, too',
+      'Folders that recordings and dumps may be written to; relative paths start at the state folder. Default: every folder that the process may write to. A configured DVR folder must be inside one of these folders, too',
       text('Folder'),
       { flatten: 'path', default: [] },
     ),
@@ -39,20 +39,24 @@ const StorageSchema = object(
 );
 
 const LogSchema = object(
-  'The log of the process. An extension of Millrace',
+  'Log of the process. An extension of Millrace',
   {
-    level: choice('Lowest level that is logged. `--log-level` wins; the API and a reload change it at run time', LOG_LEVELS, {
-      default: 'info',
-    }),
+    level: choice(
+      'Lowest level that is logged. The option `--log-level` overrides it; the API and a reload change it at run time',
+      LOG_LEVELS,
+      {
+        default: 'info',
+      },
+    ),
   },
   { default: {} },
 );
 
 const DrainSchema = object(
-  'How the server is emptied before it stops. An extension of Millrace',
+  'Draining of the server before it stops. An extension of Millrace',
   {
     gracePeriod: integer(
-      'On SIGTERM the server accepts no new clients, and stops when all publishers and viewers have left, after this long at the latest, ms. 0: at once',
+      'Longest time between SIGTERM and the stop, ms. Meanwhile the server accepts no new clients, and it stops as soon as all publishers and viewers have left. 0: the server stops at once',
       { default: 0, minimum: 0, maximum: 86_400_000 },
     ),
   },
@@ -70,7 +74,7 @@ const EventLogSchema = object(
         minimum: 1,
       },
     ),
-    maxFiles: integer('Ended files that are kept; the oldest is removed', { default: 7, minimum: 0 }),
+    maxFiles: integer('Number of renamed files that are kept; the oldest file is removed', { default: 7, minimum: 0 }),
   },
 );
 
@@ -88,14 +92,16 @@ export const ServerSchema = object(
     name: text('Name of the server', { default: '', ...LABEL }),
     type: choice('Role of the server', ['origin', 'edge'], { refusal: (value) => `Unknown type: ${value}`, ...LABEL }),
     ip: list(
-      'Addresses to listen on: `*` is all of IPv4, `::` all of IPv6, and where no other address is named all of IPv4 too',
+      'Addresses to listen on. `*`: all IPv4 addresses; `::`: all IPv6 addresses, and all IPv4 addresses too if the list has only IPv6 addresses',
       address('Address'),
       {
         xml: 'IP',
       },
     ),
     privacyProtection: boolean('Hides the addresses of clients in logs and answers', { default: false }),
-    stunServer: optional(text('STUN server that tells the public address, as `host:port`, an IPv6 address in brackets')),
+    stunServer: optional(
+      text('STUN server that reports the public address of this server, as `host:port`, with an IPv6 address in brackets'),
+    ),
     drain: DrainSchema,
     log: LogSchema,
     modules: ModulesSchema,

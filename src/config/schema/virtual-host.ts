@@ -8,9 +8,11 @@ import { OriginMapStoreSchema } from './origin-map-store.ts';
 import { TlsSchema } from './tls.ts';
 
 /** `<Names>`: one name in each `<Name>`. */
-export const hostNames = list('Host names or addresses; `*` and `?` match', text('Host name', { form: 'host' }), { flatten: 'name' });
+export const hostNames = list('Host names or addresses; `*` and `?` are wildcards', text('Host name', { form: 'host' }), {
+  flatten: 'name',
+});
 
-const HostSchema = object('Names under which clients reach the virtual host', {
+const HostSchema = object('Host names and certificate of the virtual host', {
   names: hostNames,
   tls: optional(as(TlsSchema, 'Certificate for TLS ports', { xml: 'TLS' })),
 });
@@ -26,20 +28,23 @@ interface OriginFinish {
 const ORIGIN_SCHEMES: readonly string[] = ['ovt', 'ovts', 'rtsp', 'rtspc', 'file'];
 
 const OriginSchema = object(
-  'Where streams below a location come from',
+  'Source of all streams below a location',
   {
-    location: text('Prefix of `/<application>/<stream>`; the first origin that matches is taken', { form: 'location' }),
+    location: text('Prefix of `/<application>/<stream>`; the first matching origin is used', { form: 'location' }),
     pass: object('The source', {
       scheme: text('`ovt`, `rtsp` or `file`; `ovts` is OVT over TLS, an extension of Millrace'),
-      urls: object('Where to pull from', {
-        url: list('Sources as `host[:port]/path`; the next is tried when one fails', text('Source, without scheme', { form: 'source' })),
+      urls: object('URLs of the source', {
+        url: list(
+          'URLs without scheme, `host[:port]/path`; when one fails, the next is tried',
+          text('Source, without scheme', { form: 'source' }),
+        ),
       }),
-      forwardQueryParams: boolean("Passes the viewer's query on", { default: true }),
+      forwardQueryParams: boolean('Adds the query of the viewer to the URL of the source', { default: true }),
     }),
-    persistent: boolean('Kept without viewers', { default: false }),
+    persistent: boolean('Keeps the streams without viewers, too', { default: false }),
     failback: boolean('Returns to the first source when it works again', { default: false }),
-    strictLocation: boolean('The location must be equal instead of a prefix', { default: false }),
-    relay: optional(boolean('Passes the tracks on untouched; true for `ovt` and `ovts` when absent')),
+    strictLocation: boolean('The location must match exactly, not as a prefix', { default: false }),
+    relay: optional(boolean('Passes the tracks through unchanged; absent: true for `ovt` and `ovts`, else false')),
     ignoreRtcpSRTimestamp: boolean('Starts without waiting for an RTCP sender report', { default: false }),
   },
   {
@@ -58,14 +63,14 @@ const OriginsSchema = object('Streams that are pulled when a viewer requests the
   properties: object(
     'Settings of all origins',
     {
-      noInputFailoverTimeout: integer('Tries the next source after this long without input, ms', { default: 3000, minimum: 0 }),
-      unusedStreamDeletionTimeout: integer('Ends a stream after this long without viewers, ms', { default: 60_000, minimum: 0 }),
-      streamFailbackTimeout: integer('How often the first source is probed, ms', { default: 3000, minimum: 0 }),
-      retryCount: integer('Rounds through the sources before giving up', { default: 1, minimum: 0 }),
+      noInputFailoverTimeout: integer('Time without input after which the next source is tried, ms', { default: 3000, minimum: 0 }),
+      unusedStreamDeletionTimeout: integer('Time without viewers after which a stream ends, ms', { default: 60_000, minimum: 0 }),
+      streamFailbackTimeout: integer('Interval between probes of the first source, ms', { default: 3000, minimum: 0 }),
+      retryCount: integer('Number of rounds through the sources before the stream is given up', { default: 1, minimum: 0 }),
     },
     { default: {} },
   ),
-  origin: list('Origins, in the order they are tried', OriginSchema, { default: [] }),
+  origin: list('Origins; the first with a matching location is used', OriginSchema, { default: [] }),
 });
 /** The typed form of `<Origins>`; the first origin whose location matches is taken. */
 export type OriginsConfig = Static<typeof OriginsSchema>;
@@ -86,8 +91,8 @@ export const VirtualHostSchema = object(
     originMapStore: optional(OriginMapStoreSchema),
     crossDomains: optional(
       as(CrossDomainsSchema, 'Has no effect', {
-        deprecated: 'Defaults/CrossDomains or those of a publisher',
-        ...needless('Defaults/CrossDomains and those of publishers count'),
+        deprecated: 'Defaults/CrossDomains or CrossDomains of a publisher',
+        ...needless('Defaults/CrossDomains and CrossDomains of publishers are used'),
       }),
     ),
     applications: list('Applications', ApplicationSchema, { flatten: 'application', default: [] }),
