@@ -1,5 +1,6 @@
 /** Takes a request from its socket to its answer: CORS, host rule, authentication, route, body, lookup, handler. */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import { setImmediate } from 'node:timers/promises';
 import { ALLOW_ORIGIN, type CrossDomainPolicy } from '../access/cross-domains.ts';
 import { internalAppName } from '../core/stream-address.ts';
 import type { Logger } from '../util/logger.ts';
@@ -33,6 +34,8 @@ const TELLS_REASON: ReadonlySet<string> = new Set<ErrorCode>([
   'SCHEDULE_PATCH_INVALID',
   'STREAM_PULL_FAILED',
 ]);
+/** Characters. Reading a longer body and answering it takes two turns of the event loop. */
+const LONG_BODY = 65_536;
 /** From here on the fault is ours. */
 const SERVER_FAULT = 500;
 /** A source that does not deliver: the place of the failure reports it. */
@@ -176,8 +179,10 @@ export class Dispatcher {
   }
 
   async #callWithBody(request: IncomingMessage, match: RouteMatch, url: string): Promise<Answer> {
-    const body = parseBody(await readBody(request, this.#options.bodyTime));
+    const text = await readBody(request, this.#options.bodyTime);
+    const body = parseBody(text);
     this.#bodies.set(request, body);
+    if (text.length > LONG_BODY) await setImmediate();
     return this.#call(match, url, request, body);
   }
 

@@ -361,3 +361,68 @@ test('there are no callbacks after the close', async () => {
   await definitions.close();
   expect(news()).toEqual([]);
 });
+
+/** Reads when the test says so, as a thread does. */
+function openSlow(): { readonly folder: DefinitionFolder<string>; readonly readings: Map<string, PromiseWithResolvers<void>> } {
+  const readings = new Map<string, PromiseWithResolvers<void>>();
+  const parse = async (text: string): Promise<string> => {
+    const reading = Promise.withResolvers<void>();
+    readings.set(text, reading);
+    await reading.promise;
+    if (!text.startsWith('ok')) throw new Error(`it says ${text}`);
+    return text;
+  };
+  return { folder: open(undefined, { parse }), readings };
+}
+
+test('files that are read elsewhere come into force in the order of their changes', async () => {
+  mkdirSync(folder, { recursive: true });
+  const { folder: slow, readings } = openSlow();
+  write('a', 'ok 1');
+  const first = slow.scan();
+  await until('the first reading', () => readings.has('ok 1'));
+  write('a', 'ok 2');
+  const second = slow.scan();
+  const third = slow.change('a', (current) => `ok 3 after ${current}`);
+  expect(readings.size).toBe(1);
+  readings.get('ok 1')?.resolve();
+  await first;
+  expect(news()).toEqual(['a=ok 1']);
+  await until('the second reading', () => readings.has('ok 2'));
+  readings.get('ok 2')?.resolve();
+  await second;
+  await until('the reading of what is written', () => readings.has('ok 3 after ok 2'));
+  expect(readFileSync(join(folder, 'a.sch'), 'utf8')).toBe('ok 2');
+  readings.get('ok 3 after ok 2')?.resolve();
+  await third;
+  expect(news()).toEqual(['a=ok 2', 'a=ok 3 after ok 2']);
+  expect(readFileSync(join(folder, 'a.sch'), 'utf8')).toBe('ok 3 after ok 2');
+  await slow.close();
+});
+
+test('a file that is refused elsewhere is logged, and what it said before goes on', async () => {
+  mkdirSync(folder, { recursive: true });
+  const { folder: slow, readings } = openSlow();
+  for (const text of ['ok', 'bad']) {
+    write('a', text);
+    const scan = slow.scan();
+    await until('the reading', () => readings.has(text));
+    readings.get(text)?.resolve();
+    await scan;
+  }
+  expect(errors()).toEqual([expect.stringContaining('what it said before goes on: it says bad')]);
+  expect(slow.get('a')).toBe('ok');
+  await slow.close();
+});
+
+test('a closed folder waits for no file that is read elsewhere', async () => {
+  mkdirSync(folder, { recursive: true });
+  const { folder: slow, readings } = openSlow();
+  write('a', 'ok');
+  const scan = slow.scan();
+  await until('the reading', () => readings.has('ok'));
+  await slow.close();
+  await scan;
+  readings.get('ok')?.resolve();
+  expect([news(), errors()]).toEqual([[], []]);
+});

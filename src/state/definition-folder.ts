@@ -5,6 +5,7 @@ import { createHash } from 'node:crypto';
 import { type BigIntStats, constants, type Dirent } from 'node:fs';
 import { open, readdir, realpath, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import type { AllowedFolders } from '../util/allowed-folders.ts';
 import { guarded } from '../util/guarded.ts';
 import type { Logger } from '../util/logger.ts';
@@ -36,8 +37,8 @@ export interface DefinitionFolderOptions<Definition> {
   readonly allowed: AllowedFolders;
   /** Files of other names are not read, and told once. */
   readonly isName: (name: string) => boolean;
-  /** Throws an `Error` with the reason. */
-  readonly parse: (text: string, name: string, file: string) => Definition;
+  /** Throws, or rejects with, an `Error` with the reason. Later files wait for it. */
+  readonly parse: (text: string, name: string, file: string) => Definition | Promise<Definition>;
   readonly format: (definition: Definition) => string;
   /** A definition is new or has changed. Exceptions are logged. */
   readonly changed: (name: string, definition: Definition) => void;
@@ -85,6 +86,7 @@ export class DefinitionFolder<Definition> {
   #timer: NodeJS.Timeout | null = null;
   #scanning = false;
   #closed = false;
+  readonly #closing = Promise.withResolvers<null>();
 
   constructor(options: DefinitionFolderOptions<Definition>) {
     this.folder = options.folder;
@@ -161,11 +163,14 @@ export class DefinitionFolder<Definition> {
       this.#requireName(name);
       const { format, parse } = this.#options;
       const path = this.pathOf(name);
-      const text = format(make(this.get(name)));
+      const definition = make(this.get(name));
+      // Each of both may take as long as a turn of the event loop should.
+      await setImmediate();
+      const text = format(definition);
       const bytes = Buffer.byteLength(text);
       if (bytes > MAX_BYTES) throw new DefinitionTooLarge(`it takes ${bytes} bytes as a file, at most ${MAX_BYTES} are taken`);
       // The valid definition is the one that a restart would read.
-      const written = parse(text, name, path);
+      const written = await parse(text, name, path);
       const before = this.#files.get(name);
       if (before === undefined && this.#files.size >= MAX_FILES) throw new Error(`the folder has ${MAX_FILES} files already`);
       await this.#makeFolder();
@@ -188,9 +193,10 @@ export class DefinitionFolder<Definition> {
     });
   }
 
-  /** Ends all callbacks; files stay. Idempotent. Resolves when running operations have ended. */
+  /** Ends all callbacks; files stay. Idempotent. Resolves when running writes have ended; nobody waits for a file that is being parsed. */
   async close(): Promise<void> {
     this.#closed = true;
+    this.#closing.resolve(null);
     if (this.#timer !== null) clearInterval(this.#timer);
     this.#hints.close();
     await this.#tail.catch(() => undefined);
@@ -257,7 +263,7 @@ export class DefinitionFolder<Definition> {
     const path = this.pathOf(name);
     try {
       const content = await this.#read(path, this.#files.get(name)?.identity ?? null);
-      if (content !== null && !this.#closed) this.#take(name, content);
+      if (content !== null && !this.#closed) await this.#take(name, content);
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false;
       this.#tell(name, this.#unusable(name, error));
@@ -267,7 +273,7 @@ export class DefinitionFolder<Definition> {
     return true;
   }
 
-  #take(name: string, { identity, text }: { readonly identity: string; readonly text: string }): void {
+  async #take(name: string, { identity, text }: { readonly identity: string; readonly text: string }): Promise<void> {
     const file: KnownFile<Definition> = this.#files.get(name) ?? { identity, digest: '', inForce: null, missing: 0 };
     this.#files.set(name, file);
     file.identity = identity;
@@ -278,7 +284,9 @@ export class DefinitionFolder<Definition> {
     this.#told.delete(name);
     if (file.inForce?.digest === digest) return;
     try {
-      const definition = this.#options.parse(text, name, this.pathOf(name));
+      const parsed = this.#options.parse(text, name, this.pathOf(name));
+      const definition = parsed instanceof Promise ? await Promise.race([parsed, this.#closing.promise]) : parsed;
+      if (definition === null || this.#closed) return;
       file.inForce = { definition, digest };
       this.#changed(name, definition);
     } catch (error) {

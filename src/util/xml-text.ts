@@ -2,8 +2,12 @@
 
 const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;' };
 
+/** Most texts are: nothing in them is looked at twice. */
+const PLAIN = /^[\x20-\x25\x27-\x3b=\x3f-\x7e]*$/;
+
 /** `text` as the content of an element. */
 export function escapeXml(text: string): string {
+  if (PLAIN.test(text)) return text;
   return withoutControls(text).replaceAll(/[&<>]/g, (character) => ENTITIES[character] ?? character);
 }
 

@@ -8,8 +8,9 @@ import type { Clock } from '../../util/clock.ts';
 import { forEachGuarded } from '../../util/guarded.ts';
 import type { Logger } from '../../util/logger.ts';
 import { scheduledChannelInformation } from './channel-information.ts';
-import { formatScheduleFile, parseScheduleFile, SCHEDULE_FILE } from './definition-file.ts';
+import { formatScheduleFile, SCHEDULE_FILE } from './definition-file.ts';
 import { changedByJson } from './definition-json.ts';
+import { readScheduleFile } from './definition-thread.ts';
 import type { Lengths } from './file-lengths.ts';
 import { type ScheduleDefinition, ScheduleProblem, withoutPast } from './schedule-definition.ts';
 import { type OpenPlayout, ScheduledChannel } from './scheduled-channel.ts';
@@ -59,7 +60,7 @@ export class ApplicationSchedules {
     this.#folder = new DefinitionFolder<ScheduleDefinition>({
       ...{ folder: scheduleFilesDir, extension: SCHEDULE_FILE, what: 'scheduled channel', allowed, logger },
       isName: isAddressableName,
-      parse: parseScheduleFile,
+      parse: (text, name, file) => readScheduleFile({ text, name, file }, logger),
       format: formatScheduleFile,
       changed: (name, definition) => {
         this.#tell(this.#known.has(name) ? 'channel.changed' : 'channel.created', name);

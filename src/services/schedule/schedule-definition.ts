@@ -116,12 +116,13 @@ export function checkedUrl(given: string): string {
   const scheme = schemeOf(given);
   const url = scheme + given.slice(scheme.length);
   if (scheme === 'stream' && streamOfUrl(url) !== null) return url;
-  if (scheme !== 'file' || pathOf(url) === '') {
+  const path = scheme === 'file' ? pathOf(url) : '';
+  if (path === '') {
     const what = scheme === 'stream' ? ', and a stream is stream://<vhost>/<app>/<stream>' : '';
     throw new ScheduleProblem(`Failed to parse url attribute, url must be file:// or stream://${what}`);
   }
   try {
-    refuseStrange(pathOf(url));
+    refuseStrange(path);
     return url;
   } catch (error) {
     throw new ScheduleProblem(`Failed to parse url attribute, ${messageOf(error)}`);
@@ -176,6 +177,7 @@ export function withoutPast(definition: ScheduleDefinition, now: number): Schedu
 
 /** Names of files may hold a percent sign of their own. */
 function decoded(text: string): string {
+  if (!text.includes('%')) return text;
   try {
     return decodeURIComponent(text);
   } catch {
