@@ -63,7 +63,7 @@ const NODE_IN_WIRE = ['node:crypto', 'node:zlib'];
 /** Files of `util/` that `wire/` may import: none of them knows a clock, a log or a file. */
 const UTIL_IN_WIRE = [
   ...['address-bytes', 'address-rate-limiter', 'bit-reader', 'byte-writer', 'client-address', 'guarded', 'hidden-characters'],
-  ...['keyed-hash', 'protocol-error', 'slab', 'token-bucket'],
+  ...['keyed-hash', 'protocol-error', 'slab', 'token-bucket', 'wrong-protocol'],
 ];
 /** Checks of IP addresses need no socket. */
 const IP_ADDRESSES = /^import \{ (?:isIP(?:v4|v6)?(?:, )?)+ \} from 'node:net';$/gm;

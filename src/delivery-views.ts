@@ -1,6 +1,6 @@
 /** Which view serves which kind of feed. */
 
-import type { ViewFactories } from './delivery/thread/feed-registry.ts';
+import type { ViewFactories } from './delivery/feed/view.ts';
 import { LlhlsView } from './services/hls/view/fmp4/llhls-view.ts';
 import { HlsView } from './services/hls/view/ts/hls-view.ts';
 import type { HlsViewSettings, LlhlsViewSettings } from './services/hls/wire/view-settings.ts';

@@ -3,7 +3,6 @@ import { AccessControls } from '../../src/access/access-controls.ts';
 import { Admission, OPEN_ADMISSION } from '../../src/delivery/admission.ts';
 import { HostTable } from '../../src/delivery/host-table.ts';
 import type { AnswerSink } from '../../src/delivery/http/answer-sink.ts';
-import { RequestHead } from '../../src/delivery/http/request-head.ts';
 import { DEFAULT_DELIVERY_LIMITS as LIMITS } from '../../src/delivery/pool/delivery-limits.ts';
 import { SessionTokens } from '../../src/delivery/session-token.ts';
 import { BlockTable } from '../../src/delivery/thread/block-table.ts';
@@ -22,6 +21,7 @@ import { VIEWS } from '../../src/delivery-views.ts';
 import type { LlhlsUpdate } from '../../src/services/hls/wire/fmp4/update.ts';
 import type { LlhlsViewSettings } from '../../src/services/hls/wire/view-settings.ts';
 import { systemClock } from '../../src/util/clock.ts';
+import { RequestHead } from '../../src/wire/http/request-head.ts';
 
 const MAX_AGE = { masterPlaylistMaxAge: 0, chunklistMaxAge: 0, segmentMaxAge: -1 };
 const VIEW: LlhlsViewSettings = {

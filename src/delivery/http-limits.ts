@@ -1,13 +1,8 @@
 import { scaleTimeouts, type TimeoutScale } from '../util/timeout-scale.ts';
+import type { HeadLimits } from '../wire/http/request-head.ts';
 
 /** Limits for the time and bytes of a peer. All times are milliseconds. */
-export interface HttpLimits {
-  /** Bytes of `GET … HTTP/1.1` without the line end; more is 414. */
-  readonly requestLine: number;
-  /** Bytes of all header lines together; more is 431. */
-  readonly headerBytes: number;
-  /** Header lines; more is 431. */
-  readonly headerLines: number;
+export interface HttpLimits extends HeadLimits {
   /** From the first byte of a request to the end of its header; then 408. Also the limit for a connection without any byte. */
   readonly headerTime: number;
   /** Time without a request and without any sent byte of an answer, regardless of other received bytes; then the connection is closed. */

@@ -10,9 +10,8 @@ import type { PageSettings } from '../pages/player-page.ts';
 import type { TimeoutScale } from '../util/timeout-scale.ts';
 import type { ThreadAdmission } from './admission.ts';
 import type { FeedMessage } from './feed/messages.ts';
-import type { HttpCounters } from './http/answer-sink.ts';
+import type { HttpCounters } from './http-counters.ts';
 import type { HttpLimits } from './http-limits.ts';
-import type { HotFigures } from './thread/hot-files.ts';
 import type { Certificate } from './tls/certificate-index.ts';
 
 /** A port of the delivery side. */
@@ -132,6 +131,17 @@ export type ToThread =
   /** Answer to `catch-up`: all earlier updates have been sent. */
   | { readonly type: 'caught-up' }
   | { readonly type: 'stop' };
+
+/** Figures of the memory files of a thread (`thread/hot-files.ts`). */
+export interface HotFigures {
+  /** Bytes in images. */
+  readonly bytes: number;
+  readonly images: number;
+  /** Images removed to make room, since the start. */
+  readonly evicted: number;
+  /** Files without an image because there was no room, since the start. */
+  readonly refused: number;
+}
 
 /** Counters of a thread since it started, plus what changed since the last report. */
 export interface ThreadReport {

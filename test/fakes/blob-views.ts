@@ -1,4 +1,4 @@
-import type { ViewFactories, ViewFactory } from '../../src/delivery/thread/feed-registry.ts';
+import type { ViewFactories, ViewFactory } from '../../src/delivery/feed/view.ts';
 import { BlobView } from './blob-view.ts';
 
 const blobs: ViewFactory = (settings, context) => new BlobView(settings, context);

@@ -1,5 +1,6 @@
 /** The part of a feed in a delivery thread: it keeps a model of the stream and answers requests from it. */
 import type { AccessProtocol } from '../../access/access-check.ts';
+import type { PublisherKind } from '../../core/kinds.ts';
 import type { Span } from './messages.ts';
 
 /** Access control's verdict on a request. */
@@ -104,3 +105,8 @@ export interface DeliveryView {
   /** The feed has ended: answer everything that still waits. */
   close(): void;
 }
+
+/** Creates the view of a feed. `settings` is the packager's value for `openFeed`. */
+export type ViewFactory = (settings: unknown, context: ViewContext) => DeliveryView;
+/** By kind of feed; a kind without a factory is not served in this process. */
+export type ViewFactories = Partial<Record<PublisherKind, ViewFactory>>;

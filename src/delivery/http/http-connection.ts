@@ -1,22 +1,22 @@
 /** One HTTP/1.x connection: emits requests one after the other and writes their answers. */
 
+import { type Framing, readFraming } from '../../wire/http/framing.ts';
 import { HttpFault } from '../../wire/http/http-fault.ts';
+import { RequestReader } from '../../wire/http/request-reader.ts';
 import type { ClientEnd } from '../../wire/proxy/proxy-header.ts';
+import type { HttpCounters } from '../http-counters.ts';
 import type { HttpLimits } from '../http-limits.ts';
 import type { Followers, KeptAnswer, LedRequest } from './answer-link.ts';
 import {
   type AbortListener,
   type AnswerSink,
   bodyLength,
-  type HttpCounters,
   type RequestHandler,
   type SentListener,
   type TakenConnection,
 } from './answer-sink.ts';
 import type { ByteTransport, TransportEvents } from './byte-transport.ts';
 import type { Image } from './direct-sender.ts';
-import { type Framing, readFraming } from './framing.ts';
-import { RequestReader } from './request-reader.ts';
 import { type DateLine, statusLine } from './status-line.ts';
 
 const NOTHING: readonly Uint8Array[] = [];

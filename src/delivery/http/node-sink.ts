@@ -2,7 +2,8 @@
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import type { Readable } from 'node:stream';
 import type { ConnectionGate } from '../../transport/proxy/connection-gate.ts';
-import { bodyLength, type HttpCounters, type RequestHandler } from './answer-sink.ts';
+import type { HttpCounters } from '../http-counters.ts';
+import { bodyLength, type RequestHandler } from './answer-sink.ts';
 import { SecureSink } from './secure-sink.ts';
 
 /** Dependencies shared by all requests of a listener. */

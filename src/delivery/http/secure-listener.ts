@@ -10,11 +10,12 @@ import { endAndCut } from '../../util/end-and-cut.ts';
 import { type ProxyHeaders, proxyHeaders } from '../../util/trusted-proxies.ts';
 import { isPlainRequest, spokePlain } from '../../util/wrong-protocol.ts';
 import type { ClientEnd } from '../../wire/proxy/proxy-header.ts';
+import { type HttpCounters, newHttpCounters } from '../http-counters.ts';
 import type { HttpLimits } from '../http-limits.ts';
 import { CertificateChoice } from '../tls/certificate-choice.ts';
 import type { Certificate } from '../tls/certificate-index.ts';
 import { protocolChoice } from '../tls/protocol-choice.ts';
-import { type HttpCounters, newHttpCounters, type RequestHandler } from './answer-sink.ts';
+import type { RequestHandler } from './answer-sink.ts';
 import { NodeSink, type NodeSinkContext } from './node-sink.ts';
 
 /** The origin of an upgrade request. */

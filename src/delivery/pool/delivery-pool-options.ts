@@ -9,7 +9,7 @@ import type { PageSettings } from '../../pages/player-page.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
 import type { AdmissionPlan } from '../admission.ts';
-import type { ViewFactories } from '../thread/feed-registry.ts';
+import type { ViewFactories } from '../feed/view.ts';
 import type { DeliveryLimits } from '../thread-protocol.ts';
 
 /** Absent limits default to those of `delivery-limits.ts`. */

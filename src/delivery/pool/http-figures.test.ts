@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { newHttpCounters } from '../http/answer-sink.ts';
+import { newHttpCounters } from '../http-counters.ts';
 import { HttpFigures } from './http-figures.ts';
 
 const report = (times: number) => ({

@@ -1,7 +1,7 @@
 /** A delivery thread in the main thread itself, for small machines and tests. Loaded on demand: it imports most of `delivery/`. */
 import type { Clock } from '../../util/clock.ts';
+import type { ViewFactories } from '../feed/view.ts';
 import { DeliveryThread } from '../thread/delivery-thread.ts';
-import type { ViewFactories } from '../thread/feed-registry.ts';
 import type { ThreadSettings } from '../thread-protocol.ts';
 import type { ThreadLink, ThreadLinkOwner } from './thread-link.ts';
 

@@ -5,7 +5,8 @@
 import { type Handle, loadAddon, type NativeAddon } from '../../native/addon.ts';
 import { acceptsGzip } from '../../wire/http/accept-encoding.ts';
 import { AnswerLink, type AnswerLinks } from '../http/answer-link.ts';
-import type { HttpCounters, IncomingRequest } from '../http/answer-sink.ts';
+import type { IncomingRequest } from '../http/answer-sink.ts';
+import type { HttpCounters } from '../http-counters.ts';
 
 /** Requests with any of these are answered by JavaScript. */
 const SPECIAL = ['range', 'if-range', 'access-control-request-headers', 'upgrade', 'expect', 'content-length', 'transfer-encoding'];

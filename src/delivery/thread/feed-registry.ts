@@ -7,16 +7,11 @@ import { type StreamAddress, streamKey } from '../../core/stream-address.ts';
 import type { Clock } from '../../util/clock.ts';
 import { forEachGuarded } from '../../util/guarded.ts';
 import type { FeedMessage } from '../feed/messages.ts';
-import type { DeliveryExchange, DeliveryView, ViewContext, ViewerSession } from '../feed/view.ts';
+import type { DeliveryExchange, DeliveryView, ViewContext, ViewerSession, ViewFactories, ViewFactory } from '../feed/view.ts';
 import type { AnswerCache } from './answer-cache.ts';
 import type { ServedFeed } from './delivery.ts';
 import { protocolOf, type RequestAdmission } from './request-admission.ts';
 import type { SessionPlace, ThreadSessions } from './thread-sessions.ts';
-
-/** Creates the view of a feed. `settings` is the packager's value for `openFeed`. */
-export type ViewFactory = (settings: unknown, context: ViewContext) => DeliveryView;
-/** By kind of feed; a kind without a factory is not served in this process. */
-export type ViewFactories = Partial<Record<PublisherKind, ViewFactory>>;
 
 /** Allowed methods in CORS answers. */
 export const DELIVERY_METHODS = 'OPTIONS, GET, HEAD';

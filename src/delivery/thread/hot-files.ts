@@ -2,6 +2,7 @@
 import { loadAddon, type NativeAddon } from '../../native/addon.ts';
 import type { Span } from '../feed/messages.ts';
 import type { Image } from '../http/direct-sender.ts';
+import type { HotFigures } from '../thread-protocol.ts';
 
 /** For fewer bytes, copying is cheaper. */
 const MIN_IMAGE_BYTES = 32 * 1024;
@@ -24,17 +25,6 @@ interface HotFile {
 interface Descriptors {
   takeDescriptors(count: number): boolean;
   giveDescriptors(count: number): void;
-}
-
-/** Figures of all files. */
-export interface HotFigures {
-  /** Bytes in images. */
-  readonly bytes: number;
-  readonly images: number;
-  /** Images removed to make room, since the start. */
-  readonly evicted: number;
-  /** Files without an image because there was no room, since the start. */
-  readonly refused: number;
 }
 
 /**

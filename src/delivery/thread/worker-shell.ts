@@ -1,9 +1,9 @@
 /** Runs a delivery thread inside a worker. The file a worker starts with calls this with its table of views. */
 import { parentPort, workerData } from 'node:worker_threads';
 import { systemClock } from '../../util/clock.ts';
+import type { ViewFactories } from '../feed/view.ts';
 import type { FromThread, ThreadSettings, ToThread } from '../thread-protocol.ts';
 import { DeliveryThread } from './delivery-thread.ts';
-import type { ViewFactories } from './feed-registry.ts';
 
 export function runDeliveryWorker(views: ViewFactories): void {
   const port = parentPort;

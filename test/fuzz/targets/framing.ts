@@ -1,9 +1,9 @@
 /** Readers of byte streams: the cuts of the network must make no difference to results and refusals. */
 import { inspect } from 'node:util';
-import { RequestReader } from '../../../src/delivery/http/request-reader.ts';
 import { DEFAULT_HTTP_LIMITS } from '../../../src/delivery/http-limits.ts';
 import { ProtocolError } from '../../../src/util/protocol-error.ts';
 import { HttpFault } from '../../../src/wire/http/http-fault.ts';
+import { RequestReader } from '../../../src/wire/http/request-reader.ts';
 import { frameDatagram, TcpFramer } from '../../../src/wire/ice/tcp-framer.ts';
 import { OvtReader } from '../../../src/wire/ovt/reader.ts';
 import { RtspReader } from '../../../src/wire/rtsp/rtsp-message.ts';

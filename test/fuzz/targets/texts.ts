@@ -14,8 +14,6 @@ import {
 } from '../../../src/config/index.ts';
 import { parseXml } from '../../../src/config/xml.ts';
 import { readCuePayload, writeCuePayload } from '../../../src/containers/webvtt/cue-payload.ts';
-import { readFraming } from '../../../src/delivery/http/framing.ts';
-import { RequestReader } from '../../../src/delivery/http/request-reader.ts';
 import { DEFAULT_HTTP_LIMITS } from '../../../src/delivery/http-limits.ts';
 import { parseDirectives } from '../../../src/services/hls/view/fmp4/delivery-directives.ts';
 import { parseResourceName } from '../../../src/services/hls/wire/fmp4/resource-name.ts';
@@ -26,6 +24,8 @@ import { requestPlaceOf } from '../../../src/services/webrtc/signalling/request-
 import { TrustedProxies } from '../../../src/util/trusted-proxies.ts';
 import { acceptsGzip } from '../../../src/wire/http/accept-encoding.ts';
 import { readRange } from '../../../src/wire/http/byte-range.ts';
+import { readFraming } from '../../../src/wire/http/framing.ts';
+import { RequestReader } from '../../../src/wire/http/request-reader.ts';
 import { decodePath, hostName, queryValue, splitTarget } from '../../../src/wire/http/request-target.ts';
 import { readProxyHeader } from '../../../src/wire/proxy/proxy-header.ts';
 import { readSubtitleFile } from '../../support/subtitles.ts';

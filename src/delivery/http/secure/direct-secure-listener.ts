@@ -5,8 +5,8 @@ import { type ConnectionGate, openGate } from '../../../transport/proxy/connecti
 import { closeShared, type ListenAddress, listenShared } from '../../../transport/tcp/shared-port.ts';
 import { isPlainRequest, spokePlain } from '../../../util/wrong-protocol.ts';
 import type { ClientEnd } from '../../../wire/proxy/proxy-header.ts';
+import { type HttpCounters, newHttpCounters } from '../../http-counters.ts';
 import type { Certificate } from '../../tls/certificate-index.ts';
-import { type HttpCounters, newHttpCounters } from '../answer-sink.ts';
 import { HttpConnection, type HttpConnectionContext } from '../http-connection.ts';
 import type { SecureListenerOptions } from '../secure-listener.ts';
 import type { DateLine } from '../status-line.ts';

@@ -1,7 +1,7 @@
 /** The length of a request and the persistence of its connection: RFC 9112 sections 3.2, 6 and 9.3. */
-import { HttpFault } from '../../wire/http/http-fault.ts';
-import { checkHostName } from '../../wire/http/request-target.ts';
+import { HttpFault } from './http-fault.ts';
 import type { RequestHead } from './request-head.ts';
+import { checkHostName } from './request-target.ts';
 
 /** The connection's part of the headers. */
 export interface Framing {

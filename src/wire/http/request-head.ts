@@ -1,6 +1,5 @@
 /** Request line and header lines of an HTTP/1.x request, RFC 9112 sections 2 to 5, without any leniency that allows smuggling. */
-import { HttpFault } from '../../wire/http/http-fault.ts';
-import type { HttpLimits } from '../http-limits.ts';
+import { HttpFault } from './http-fault.ts';
 
 const CR = 0x0d;
 const LF = 0x0a;
@@ -28,6 +27,16 @@ for (let byte = 0; byte < 256; byte += 1) {
 const FIELDS = 4;
 const MAX_METHOD = 32;
 
+/** Limits of a request head. */
+export interface HeadLimits {
+  /** Bytes of `GET … HTTP/1.1` without the line end; more is 414. */
+  readonly requestLine: number;
+  /** Bytes of all header lines together; more is 431. */
+  readonly headerBytes: number;
+  /** Header lines; more is 431. */
+  readonly headerLines: number;
+}
+
 /**
  * A parsed request head. It keeps the bytes and searches headers on request: most are never read.
  * A connection reuses one object for all requests.
@@ -38,12 +47,12 @@ export class RequestHead {
   target = '';
   /** 0 or 1: the version is HTTP/1.<minor>. */
   minorVersion = 1;
-  readonly #limits: HttpLimits;
+  readonly #limits: HeadLimits;
   readonly #offsets: Int32Array;
   #bytes: Buffer = Buffer.alloc(0);
   #lines = 0;
 
-  constructor(limits: HttpLimits) {
+  constructor(limits: HeadLimits) {
     this.#limits = limits;
     this.#offsets = new Int32Array(limits.headerLines * FIELDS);
   }

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { HttpFault } from '../../wire/http/http-fault.ts';
-import { DEFAULT_HTTP_LIMITS } from '../http-limits.ts';
+import { DEFAULT_HTTP_LIMITS } from '../../delivery/http-limits.ts';
 import { readFraming } from './framing.ts';
+import { HttpFault } from './http-fault.ts';
 import { RequestReader } from './request-reader.ts';
 
 const CHROME = [

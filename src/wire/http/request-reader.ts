@@ -1,9 +1,8 @@
 /** Splits the byte stream of a connection into request heads. */
 
 import { beginsTls } from '../../util/wrong-protocol.ts';
-import { HttpFault } from '../../wire/http/http-fault.ts';
-import type { HttpLimits } from '../http-limits.ts';
-import { isUpperCase, RequestHead } from './request-head.ts';
+import { HttpFault } from './http-fault.ts';
+import { type HeadLimits, isUpperCase, RequestHead } from './request-head.ts';
 
 const LF = 0x0a;
 const CR = 0x0d;
@@ -17,7 +16,7 @@ const FIRST_CAPACITY = 2048;
 
 /** The reader of one connection. Copies only if a head arrives in pieces; always returns the same head object. */
 export class RequestReader {
-  readonly #limits: HttpLimits;
+  readonly #limits: HeadLimits;
   readonly #head: RequestHead;
   #bytes: Buffer = Buffer.alloc(0);
   #start = 0;
@@ -31,7 +30,7 @@ export class RequestReader {
   /** `#bytes` was allocated here, so appending may write after `#end`. */
   #owned = false;
 
-  constructor(limits: HttpLimits) {
+  constructor(limits: HeadLimits) {
     this.#limits = limits;
     this.#head = new RequestHead(limits);
   }
