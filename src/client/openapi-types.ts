@@ -380,7 +380,7 @@ export interface paths {
         /** All recording tasks */
         get: operations["listRecords"];
         put?: never;
-        /** Recording tasks, all or the one of an id */
+        /** All recording tasks, or the task of an id */
         post: operations["findRecords"];
         delete?: never;
         options?: never;
@@ -395,7 +395,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Names of the WebRTC sessions of a stream, or of others (`protocol`) */
+        /** Names of the sessions of a stream: WebRTC by default, other protocols by `protocol` */
         get: operations["listSessions"];
         put?: never;
         post?: never;
@@ -465,7 +465,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** End a dump, or all of an output stream */
+        /** End one dump, or all dumps of an output stream */
         post: operations["stopHlsDump"];
         delete?: never;
         options?: never;
@@ -482,7 +482,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Dumps of an output stream, all or the one of an id */
+        /** All dumps of an output stream, or the dump of an id */
         post: operations["findHlsDumps"];
         delete?: never;
         options?: never;
@@ -499,7 +499,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Put an event onto a stream: an ID3 tag, a cue or a splice */
+        /** Add an event to a stream: an ID3 tag, a cue or a splice */
         post: operations["sendEvent"];
         delete?: never;
         options?: never;
@@ -516,7 +516,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Put several events onto a stream */
+        /** Add several events to a stream */
         post: operations["sendEvents"];
         delete?: never;
         options?: never;
@@ -602,7 +602,7 @@ export interface paths {
         /** All push tasks */
         get: operations["listPushes"];
         put?: never;
-        /** Push tasks, all or the one of an id */
+        /** All push tasks, or the task of an id */
         post: operations["findPushes"];
         delete?: never;
         options?: never;
@@ -635,7 +635,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A scheduled channel, with what is on air */
+        /** A scheduled channel and its present item */
         get: operations["getScheduledChannel"];
         put?: never;
         post?: never;
@@ -657,7 +657,7 @@ export interface paths {
         /** Names of all multiplex channels */
         get: operations["listMultiplexChannels"];
         put?: never;
-        /** Make a stream of tracks of other streams */
+        /** Make a stream from tracks of other streams */
         post: operations["createMultiplexChannel"];
         delete?: never;
         options?: never;
@@ -860,7 +860,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Codec modules of this machine and the codecs at work */
+        /** Codec modules of this machine, and the codecs in use */
         get: operations["getCodecs"];
         put?: never;
         post?: never;
@@ -912,7 +912,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Whether the SRT ports answer a handshake, tried from the server itself */
+        /** Whether the SRT ports answer a handshake that the server itself sends */
         get: operations["checkSrtPorts"];
         put?: never;
         post?: never;
@@ -963,7 +963,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Viewers of a stream with their addresses and statistics, a page of them */
+        /** Viewers of a stream with their addresses and statistics, in pages */
         get: operations["listViewers"];
         put?: never;
         post?: never;

@@ -16,7 +16,7 @@ export const eventRoutes: readonly Route[] = [
     method: 'POST',
     path: `${STREAM}:sendEvent`,
     level: 'stream',
-    summary: 'Put an event onto a stream: an ID3 tag, a cue or a splice',
+    summary: 'Add an event to a stream: an ID3 tag, a cue or a splice',
     body: EventRequestSchema,
     handle: (request) => {
       inject(request, eventWish(requireObject(request.body)), 'EVENT_NOT_INJECTED');
@@ -27,7 +27,7 @@ export const eventRoutes: readonly Route[] = [
     method: 'POST',
     path: `${STREAM}:sendEvents`,
     level: 'stream',
-    summary: 'Put several events onto a stream',
+    summary: 'Add several events to a stream',
     batch: true,
     body: Type.Array(EventRequestSchema),
     handle: (request) => {

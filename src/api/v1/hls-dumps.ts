@@ -16,8 +16,8 @@ const NAMES = Type.Array(Type.String());
 /** Dumps of LL-HLS streams (`startHlsDump`, `stopHlsDump`, `hlsDumps`); dumps of plain HLS exist in the configuration only. */
 export const hlsDumpRoutes: readonly Route[] = [
   action('startHlsDump', 'Store the LL-HLS output of a stream as files', startDump, { body: DumpRequestSchema, response: NAMES }),
-  action('stopHlsDump', 'End a dump, or all of an output stream', stopDump, { body: DumpSelectionSchema, response: NAMES }),
-  action('hlsDumps', 'Dumps of an output stream, all or the one of an id', listDumps, {
+  action('stopHlsDump', 'End one dump, or all dumps of an output stream', stopDump, { body: DumpSelectionSchema, response: NAMES }),
+  action('hlsDumps', 'All dumps of an output stream, or the dump of an id', listDumps, {
     reads: true,
     body: DumpSelectionSchema,
     response: Type.Array(DumpSchema),

@@ -28,7 +28,7 @@ export const multiplexRoutes: readonly Route[] = [
     method: 'POST',
     path: COLLECTION,
     level: 'app',
-    summary: 'Make a stream of tracks of other streams',
+    summary: 'Make a stream from tracks of other streams',
     body: MultiplexRequestSchema,
     success: 201,
     handle: create,

@@ -44,7 +44,7 @@ export const pushRoutes: readonly Route[] = [
     path: `${APP}:pushes`,
     reads: true,
     level: 'app',
-    summary: 'Push tasks, all or the one of an id',
+    summary: 'All push tasks, or the task of an id',
     body: Type.Partial(TaskIdSchema),
     bodyOptional: true,
     response: Type.Array(PushTaskSchema),

@@ -40,7 +40,7 @@ export const recordRoutes: readonly Route[] = [
     path: `${APP}:records`,
     reads: true,
     level: 'app',
-    summary: 'Recording tasks, all or the one of an id',
+    summary: 'All recording tasks, or the task of an id',
     body: Type.Partial(TaskIdSchema),
     bodyOptional: true,
     response: Type.Array(RecordTaskSchema),

@@ -39,7 +39,7 @@ export const scheduledChannelRoutes: readonly Route[] = [
     method: 'GET',
     path: ITEM,
     level: 'app',
-    summary: 'A scheduled channel, with what is on air',
+    summary: 'A scheduled channel and its present item',
     missing: 'APP_OR_STREAM_NOT_FOUND',
     response: ScheduledChannelSchema,
     handle: information,

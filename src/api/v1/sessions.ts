@@ -23,7 +23,7 @@ export const sessionRoutes: readonly Route[] = [
     method: 'GET',
     path: COLLECTION,
     level: 'stream',
-    summary: 'Names of the WebRTC sessions of a stream, or of others (`protocol`)',
+    summary: 'Names of the sessions of a stream: WebRTC by default, other protocols by `protocol`',
     query: QUERY,
     response: Type.Array(Type.String()),
     handle: (request) => ok(sessionsIn(request).map(({ id }) => id)),

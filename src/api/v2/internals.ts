@@ -54,7 +54,7 @@ export const internalsV2Routes: readonly Route[] = [
     method: 'GET',
     path: '/v2/internals/codecs',
     level: 'server',
-    summary: 'Codec modules of this machine and the codecs at work',
+    summary: 'Codec modules of this machine, and the codecs in use',
     response: Type.Array(CodecModuleSchema),
     handle: async ({ control }) => ok(await control.codecModules()),
   },

@@ -32,7 +32,7 @@ export const viewerRoutes: readonly Route[] = [
     method: 'GET',
     path: '/v2/vhosts/{vhost}/apps/{app}/streams/{stream}/sessions',
     level: 'stream',
-    summary: 'Viewers of a stream with their addresses and statistics, a page of them',
+    summary: 'Viewers of a stream with their addresses and statistics, in pages',
     query: {
       protocol: `Only of these: words of the statistics' \`connections\` with commas between; default: \`${EVERY_PROTOCOL}\``,
       offset: 'How many to leave out, the oldest first; default: 0',

@@ -41,7 +41,7 @@ export const srtReachRoutes: readonly Route[] = [
     method: 'GET',
     path: '/v2/internals/srt',
     level: 'server',
-    summary: 'Whether the SRT ports answer a handshake, tried from the server itself',
+    summary: 'Whether the SRT ports answer a handshake that the server itself sends',
     query: {
       host: 'A name or address by which others reach the server: it is tried, too. Only with a token that may write',
     },
