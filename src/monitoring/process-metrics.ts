@@ -23,14 +23,14 @@ const gauge = (name: string, help: string): MetricDefinition => ({ name, help, t
 
 /** Names without prefix are those that all programs share. */
 const METRICS = {
-  cpu: counter('process_cpu_seconds_total', 'CPU time of the server, all its threads together, without transcoder processes'),
+  cpu: counter('process_cpu_seconds_total', 'CPU time of all threads of the server, without transcoder processes'),
   resident: gauge('process_resident_memory_bytes', 'Memory of the server in use'),
   start: gauge('process_start_time_seconds', 'When the process started, seconds since the epoch of Unix'),
   open: gauge('process_open_fds', 'File descriptors in use'),
   most: gauge('process_max_fds', 'File descriptors that the process may have'),
   build: gauge('millrace_build_info', 'Always 1; the labels tell what runs'),
   uptime: gauge('millrace_uptime_seconds', 'Time since the process started'),
-  mode: counter('millrace_cpu_seconds_total', 'CPU time of the server, all its threads together, by mode'),
+  mode: counter('millrace_cpu_seconds_total', 'CPU time of all threads of the server, by mode'),
   mainThread: counter('millrace_main_thread_cpu_seconds_total', 'CPU time of the main thread'),
   heapUsed: gauge('millrace_heap_used_bytes', 'Heap of the main thread in use'),
   heapSize: gauge('millrace_heap_size_bytes', 'Heap of the main thread'),
@@ -40,7 +40,7 @@ const METRICS = {
     help: 'Delay of a timer of the main thread that is due ten times a second, since the first request of metrics',
     type: 'histogram',
   },
-  loopActive: counter('millrace_event_loop_active_seconds_total', 'Time in which the event loop of the main thread did not wait'),
+  loopActive: counter('millrace_event_loop_active_seconds_total', 'Time in which the event loop of the main thread was active'),
   conditions: gauge('millrace_degraded_reasons', 'Number of problems that /health reports; 0: none'),
   logLost: gauge('millrace_log_lost_lines', 'Lines of the log that could not be written, and that the log has not reported yet'),
 } as const satisfies Record<string, MetricDefinition>;

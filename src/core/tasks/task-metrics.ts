@@ -13,7 +13,7 @@ export interface TaskNouns {
 
 /** A gauge of the tasks in each state. */
 export function taskMetrics({ name, what, states }: TaskNouns, tasks: () => Iterable<{ readonly state: string }>): MetricSource {
-  const metric: MetricDefinition = { name: `millrace_${name}`, help: `${what}, by state as the API tells it`, type: 'gauge' };
+  const metric: MetricDefinition = { name: `millrace_${name}`, help: `${what}, by state`, type: 'gauge' };
   return {
     definitions: [metric],
     collect(page) {
