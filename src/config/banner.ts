@@ -3,17 +3,17 @@ import type { ServerConfig } from './index.ts';
 import { portsOf } from './server-config.ts';
 
 const INDENT = '  ';
-/** Of the machine's own addresses. */
+/** Limit of the machine's own addresses in the banner. */
 const MAX_HOSTS = 3;
 
-/** Facts shown beside the configuration. */
+/** Facts that the banner shows beside the configuration. */
 export interface BannerFacts {
   readonly version: string;
-  /** Null: it is not for this reader. */
+  /** Null: hidden from this reader. */
   readonly accessToken: string | null;
-  /** Null: the configuration has it. */
+  /** Null: the token is in the configuration. */
   readonly tokenFile: string | null;
-  /** Addresses by which other machines may reach the server where it listens on all. */
+  /** Addresses of the machine for its URLs, if the server listens on all addresses. */
   readonly hosts: readonly string[];
   /** Ports reachable from other machines. */
   readonly ports: string;
@@ -25,7 +25,7 @@ export function bannerOf(config: ServerConfig, facts: BannerFacts): string {
   const vhost = config.virtualHosts[0];
   const application = vhost?.applications.find(({ name }) => name !== '*');
   const app = application?.name ?? '<app>';
-  // Without an application there may be one with anything.
+  // Without an application the banner shows everything: one may be created later.
   const takes = (kind: 'rtmp' | 'srt' | 'webrtc'): boolean => application === undefined || application.providers[kind] !== undefined;
   const serves = (kind: 'llhls' | 'hls' | 'srt' | 'webrtc'): boolean =>
     application === undefined || application.publishers[kind] !== undefined;
@@ -33,7 +33,7 @@ export function bannerOf(config: ServerConfig, facts: BannerFacts): string {
   const { rtmp, srt: srtIn, webrtc: ingest } = config.bind.providers;
   const { llhls, hls, srt: srtOut, webrtc } = config.bind.publishers;
   const srt = (port: number): string => `${url('srt', host, port, 0, '')}?streamid=${vhost?.name ?? '<vhost>'}/${app}/<stream>`;
-  /** Plain where there is a choice: it works without a certificate. */
+  /** The plain port is preferred: it works without a certificate. */
   const http = (ports: WebPorts | undefined, path: string, schemes: readonly [string, string] = ['http', 'https']): string | null =>
     webUrl(schemes, host, ports, `/${app}/<stream>${path}`);
   const publish: [string, string][] = [];
@@ -81,7 +81,7 @@ interface WebPorts {
   readonly tlsPort?: number | undefined;
 }
 
-/** With the plain port, or with the TLS port where that is the only one; null without any. */
+/** The URL with the plain port, else with the TLS port; null without ports. */
 function webUrl([plain, secure]: readonly [string, string], host: string, ports: WebPorts | undefined, path: string): string | null {
   if (ports?.port !== undefined) return url(plain, host, ports.port, 80, path);
   return ports?.tlsPort === undefined ? null : url(secure, host, ports.tlsPort, 443, path);

@@ -19,7 +19,7 @@ const LIVE: readonly (readonly string[])[] = [
   ['managers', 'host', 'names'],
 ];
 
-/** Items of a list are found by their name, all others by their place. */
+/** Items of a list are matched by name; items without a name by their index. */
 type Named = Readonly<Record<string, unknown>> & { readonly name: string };
 
 interface Step {
@@ -64,7 +64,7 @@ export function changeSentence({ path, kind, values, effect, application }: Sett
   return `${path} ${what}${consequence}`;
 }
 
-/** The same value, made of the parts of `known` that are equal to it. */
+/** `value`, with the equal parts of `known` as the same objects. */
 function sharing(known: unknown, value: unknown): unknown {
   if (isDeepStrictEqual(known, value)) return known;
   if (Array.isArray(value)) {
@@ -133,7 +133,7 @@ function changeOf(kind: SettingChange['kind'], values: string, { path, keys, idl
   const [root, vhost = '', member, app = '', setting = ''] = keys;
   const ofApplication = root === 'virtualHosts' && member === 'applications' && app !== '';
   const isLive = LIVE.some((live) => live.every((key, index) => keys[index] === key));
-  // Keys are exchanged in a running application.
+  // A running application takes other keys without a restart.
   const restartsApplication = ofApplication && setting !== '' && !(KEY_LISTS as readonly string[]).includes(setting);
   let effect: ChangeEffect = 'now';
   if (restartsApplication) effect = 'application';

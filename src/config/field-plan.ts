@@ -42,13 +42,13 @@ export function innerOf(field: Field): TSchema | undefined {
   return field.items?.shape === 'object' ? field.items.schema : undefined;
 }
 
-/** The path of a member in `Server.xml`, from its owner on. */
+/** The path of a member in `Server.xml`, relative to its owner. */
 export function elementOf(field: Field): string {
   const name = field.notes.attribute === undefined ? (field.xmlNames[0] ?? field.key) : `@${field.notes.attribute}`;
   return field.flatten === undefined ? name : `${name}/${field.flatten.xmlName}`;
 }
 
-/** `name` behind a path that may be empty. */
+/** `name` appended to a path that may be empty. */
 export function joined(separator: string, path: string, name: string): string {
   return path === '' ? name : `${path}${separator}${name}`;
 }

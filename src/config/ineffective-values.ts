@@ -52,7 +52,7 @@ export const DECODER_MODULES: readonly string[] = ['nv', 'nvenc', 'qsv'];
 const NEXT = 'the next module is tried, and software last';
 const LLHLS_KEYS = ['_hls_legacy', '_hls_rewind'];
 
-/** Conditions of `BypassIfMatch` that are about another kind of track. */
+/** Conditions of `BypassIfMatch` that apply to another kind of track. */
 const FOREIGN_CONDITIONS = {
   videos: ['samplerate', 'channel'],
   audios: ['width', 'height', 'sAR', 'framerate'],
@@ -64,7 +64,7 @@ interface Hardware {
   readonly modules: string;
 }
 
-/** Defaults of query values that have no effect. */
+/** Query values in `DefaultQueryString` that have no effect. */
 export function queryRules({ llhls, hls }: ApplicationConfig['publishers']): IneffectiveMember[] {
   const found: IneffectiveMember[] = [];
   const look = (publisher: string, queries: readonly { readonly key: string }[] | undefined, isKnown: (key: string) => boolean): void => {
@@ -130,12 +130,12 @@ function namesIn(modules: string): string[] {
     .filter((module) => module !== '');
 }
 
-/** Without its device. */
+/** The module without its device. */
 function nameOf(module: string): string {
   return module.split(':', 1)[0] ?? '';
 }
 
-/** AMF has no way to choose a device. */
+/** AMF cannot select a device, so `amf:0` names no module. */
 function isEncoderModule(module: string): boolean {
   return ENCODER_MODULES.includes(nameOf(module)) && !module.startsWith('amf:');
 }

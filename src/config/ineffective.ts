@@ -14,26 +14,26 @@ export interface Ineffective {
   readonly key: string;
   /** The same in the words of `Server.xml`: `Publishers/WebRTC/JitterBuffer`. */
   readonly element: string;
-  /** The actual behaviour. */
+  /** What happens instead. */
   readonly why: string;
-  /** To come. */
+  /** True: not built yet. False: not needed here. */
   readonly unbuilt: boolean;
 }
 
-/** Definitions do not change, and are asked for by every GET. */
+/** Cached by definition, because every GET asks for it and definitions are immutable. */
 const known = new WeakMap<object, readonly Ineffective[]>();
 
-/** Of the server, without its virtual hosts. */
+/** Settings without effect of the server, without its virtual hosts. */
 function ineffectiveInServer(config: ServerConfig): readonly Ineffective[] {
   return remember(config, () => collect(ServerSchema, config, ['virtualHosts']));
 }
 
-/** Of a virtual host, without its applications. */
+/** Settings without effect of a virtual host, without its applications. */
 export function ineffectiveInVirtualHost(config: VirtualHostConfig): readonly Ineffective[] {
   return remember(config, () => collect(VirtualHostSchema, config, ['applications']));
 }
 
-/** Of an application with its output profiles. */
+/** Settings without effect of an application and its output profiles. */
 export function ineffectiveInApplication(config: ApplicationConfig): readonly Ineffective[] {
   return remember(config, () => {
     const { encoder, decoder } = config.outputProfiles.hwaccels ?? {};
@@ -46,12 +46,12 @@ export function ineffectiveInApplication(config: ApplicationConfig): readonly In
   });
 }
 
-/** Of one output profile; keys start in it. */
+/** Settings without effect of one output profile; keys begin in the profile. */
 export function ineffectiveInProfile(config: OutputProfileConfig): readonly Ineffective[] {
   return remember(config, () => [...collect(OutputProfileSchema, config), ...located(OutputProfileSchema, encodingRules(config))]);
 }
 
-/** A sentence for the log and for `check`; `owner` is whose setting it is. */
+/** A sentence for the log and for `check`; `owner` has the setting. */
 export function sentenceOf(owner: string, { element, why, unbuilt }: Ineffective): string {
   return `${owner}: ${element} ${unbuilt ? 'is not built yet' : 'has no effect'}: ${why}`;
 }
@@ -84,7 +84,7 @@ export function allSentences(config: ServerConfig): string[] {
 
 /** A member that may be without effect, for the list of the reference. `key` and `element` start at `Server`. */
 export interface IdleMember extends Ineffective {
-  /** It only names something, and is not told. */
+  /** Only a description, about which nobody is warned. */
   readonly label: boolean;
 }
 
@@ -125,7 +125,7 @@ function collect(schema: TSchema, value: object, without: readonly string[] = []
   });
 }
 
-/** Whether a value of an idle member asks for something. */
+/** Whether the value of an idle member asks for an effect. */
 function asks(field: Field, value: unknown): boolean {
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return !('enable' in value) || value.enable === true;
   const { quiet = field.schema.default } = field.notes.idle ?? {};
@@ -136,7 +136,7 @@ function under(path: string, found: readonly IneffectiveMember[]): IneffectiveMe
   return found.map(({ key, why }) => ({ key: `${path}.${key}`, why }));
 }
 
-/** With the elements behind the keys. */
+/** Adds the elements that belong to the keys. */
 function located(schema: TSchema, found: readonly IneffectiveMember[]): Ineffective[] {
   return found.map(({ key, why }) => {
     let at: TSchema | undefined = schema;

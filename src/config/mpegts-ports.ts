@@ -1,7 +1,7 @@
-/** A port feeds one stream: no two entries of stream maps may name the same. */
+/** MPEG-TS ports: each feeds one stream, so no two entries of stream maps may name the same port. */
 import type { ApplicationConfig } from './schema/application.ts';
 
-/** An application as far as its ports go. */
+/** The members of an application that concern its ports. */
 export interface MpegtsPortUser {
   readonly vhost: string;
   readonly config: ApplicationConfig;
@@ -9,7 +9,7 @@ export interface MpegtsPortUser {
 
 /** Two entries of stream maps that name one port. */
 export interface SharedMpegtsPort {
-  /** In words for people. */
+  /** For the log and the API. */
   readonly message: string;
   /** The later one. */
   readonly entry: object;

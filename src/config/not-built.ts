@@ -12,7 +12,7 @@ export function unprotected(vhost: VirtualHostConfig): string[] {
   return vhost.applications.flatMap((application) => unprotectedApplication(vhost.name, application));
 }
 
-/** Publishers whose viewers are not counted where they come, by their elements. */
+/** Publishers that do not count their viewers, so their `MaxConnection` is refused, by element. */
 const UNCOUNTED = {
   llhls: 'LLHLS',
   hls: 'HLS',
@@ -24,7 +24,7 @@ const UNCOUNTED = {
 } as const;
 type Uncounted = keyof typeof UNCOUNTED;
 
-/** The same of one application. */
+/** Unsupported protections of one application, as sentences. */
 export function unprotectedApplication(vhost: string, { name, publishers }: ApplicationConfig): string[] {
   return refusals(`application '${vhost}/${name}'`, [
     [publishers.llhls?.dRM?.enable === true, 'Publishers/LLHLS/DRM'],

@@ -12,7 +12,7 @@ const KEYLESS: readonly string[] = ['mpegts', 'ovt'];
 
 type Bind = ServerConfig['bind'];
 
-/** A sentence about an application with such ways, or none. */
+/** A sentence about an application with open protocols; an empty list if it has none. */
 export function openWays(
   bind: Bind,
   { name: vhost, signedPolicy, admissionWebhooks }: VirtualHostConfig,
@@ -35,7 +35,7 @@ export function openWays(
   return [`application '${vhost}/${name}': ${subject} leaves open to everybody: ${open.join(', ')}`];
 }
 
-/** The ways that a list of keys protects, where there is one. */
+/** The protocols that a list of keys protects; none without a list. */
 function keyed(ways: readonly string[], keys: readonly object[] | undefined): readonly string[] {
   return keys === undefined ? [] : ways.filter((way) => !KEYLESS.includes(way));
 }

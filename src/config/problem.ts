@@ -1,7 +1,7 @@
 /** Problems of a configuration, and their texts. */
 import { showHidden } from '../util/hidden-characters.ts';
 
-/** Where in the input something was found. */
+/** The place of a fault in the input. */
 export interface Place {
   /** JSON: `application.outputProfiles.outputProfile[0].name`. XML: `Server/Bind/Providers/RTMP/Port`. */
   readonly path: string;
@@ -10,7 +10,7 @@ export interface Place {
   readonly line?: number;
 }
 
-/** Something odd that does not stop anything. */
+/** A fault that stops nothing. */
 export interface ConfigWarning extends Place {
   readonly message: string;
 }

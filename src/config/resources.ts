@@ -40,7 +40,7 @@ export function readApplication(json: unknown, options: ReadOptions = {}): Resou
   return withoutKeys(application);
 }
 
-/** An echo is shown and saved: it has the hashes of keys, never the keys. */
+/** The API shows and saves echoes, so they contain the hashes of keys instead of the keys. */
 function withoutKeys({ typed, echo }: Resource<ApplicationConfig>): Resource<ApplicationConfig> {
   const kept = KEY_LISTS.flatMap((list) => (typed[list] === undefined ? [] : [[list, typed[list].map((key) => ({ ...key }))]]));
   return kept.length === 0 ? { typed, echo } : { typed, echo: { ...echo, ...(Object.fromEntries(kept) as EchoObject) } };

@@ -166,7 +166,7 @@ describe('refusals', () => {
       playlist({ renditions: [{ name: 'r', audio: 'a' }] }),
     ],
     [
-      // An image encode is no video.
+      // A rendition takes video from video encodes only.
       'Playlist Error: rendition r refers to the video encode i, which the profile does not have',
       () =>
         profile({

@@ -37,7 +37,10 @@ export function isSecret(key: string, text: string): boolean {
   return SECRET.has(key) || text.startsWith(SEAL) || text.includes('@') || text.includes('?') || maskedUrl(text) !== text;
 }
 
-/** The password of a URL, with its user as servers echo both, and what its parameters hold. Origins have no scheme of their own. */
+/**
+ * The password of a URL, the user name with it in the form that servers echo, and the secrets in its parameters. URLs of origins lack a
+ * scheme.
+ */
 function secretsOfUrl(text: string): string[] {
   const full = text.includes('://') ? text : `http://${text}`;
   if (!URL.canParse(full)) return [];

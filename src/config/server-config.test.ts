@@ -21,7 +21,7 @@ test('files are played from a RootPath of the file as well, and written into all
   const writing = writingFolders(bounded, '/state');
   writing.check('/state/recordings/x.mp4');
   expect(() => writing.check('/srv/media/x.mp4')).toThrow('AllowedRoots');
-  // Without the setting nothing is bounded, and who reads asks for a RootPath.
+  // Without the setting nothing is bounded.
   expect([readingFolders(config(''), '/state').bounded, writingFolders(config(''), '/state').bounded]).toEqual([false, false]);
 });
 

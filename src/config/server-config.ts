@@ -54,7 +54,7 @@ function allowedRoots({ allowedRoots: roots }: ServerConfig['storage'], stateFol
   return roots.map((root) => resolve(stateFolder, root));
 }
 
-/** The folders whose disks are looked after, in words as well. */
+/** The folders whose disks are watched, each with a description. */
 export function watchedFolders(config: ServerConfig, stateFolder: string): { readonly path: string; readonly what: string }[] {
   const state = resolve(stateFolder);
   const allowed = allowedRoots(config.storage, state).map((path) => ({ path, what: 'a folder of Storage/AllowedRoots' }));
@@ -70,7 +70,7 @@ export interface HttpPort {
   readonly host: string;
   readonly port: number;
   readonly tls: boolean;
-  /** The first that wants it. */
+  /** Element of the first setting with this port. */
   readonly element: string;
 }
 

@@ -1,4 +1,4 @@
-/** Describes a difference between two configurations. */
+/** A difference between two configurations. */
 
 /**
  * When a change takes effect. `now`: at once. `application`: at once, but the application restarts and its streams end. `restart`: at the

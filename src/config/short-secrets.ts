@@ -7,7 +7,7 @@ import { ApplicationSchema } from './schema/application.ts';
 import { ServerSchema } from './schema/server.ts';
 import { VirtualHostSchema } from './schema/virtual-host.ts';
 
-/** Elements whose whole text is a secret. `Value` is one in a token, and a header or an option elsewhere. */
+/** Elements whose whole text is a secret. `Value` is a secret in a token only; elsewhere it is a header or an option. */
 const SECRET_ELEMENT = /(?:^|\/)(?:AccessToken|AccessTokens\/Token\/Value|Auth|Credential|SecretKey|SentinelAuth)$/;
 const WHY = `is shorter than ${MIN_KNOWN_LENGTH} characters: it can be guessed, and is not left out of lines of the log and live events that have it`;
 
@@ -41,7 +41,7 @@ function sentences(owner: string, schema: TSchema, config: object, without?: str
   return [...new Set(shortOnes(schema, config, '', without))].map((element) => `${owner}: ${element} ${WHY}`);
 }
 
-/** Their elements. */
+/** The elements of short secrets. */
 function shortOnes(schema: TSchema, value: object, path: string, without?: string): string[] {
   return fieldsOf(schema).flatMap((field) => {
     const member = (value as Readonly<Record<string, unknown>>)[field.key];

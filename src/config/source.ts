@@ -1,4 +1,4 @@
-/** Input as the reader sees it, be it XML or JSON. */
+/** Input for the reader, from XML or JSON. */
 import type { Field } from './field-plan.ts';
 import type { MacroSource } from './macros.ts';
 import type { ConfigError, ConfigWarning, Place } from './problem.ts';
@@ -24,11 +24,11 @@ export interface FoundMember {
   readonly source: Source;
 }
 
-/** A list that was found; `container` is an element or object around the items that has none. */
+/** A list that was found. */
 export interface FoundList {
   readonly key: string;
   readonly items: readonly Source[];
-  /** The echo is `{}`: there was a container, but no list in it. */
+  /** The input has a container without items, so the echo is `{}`. */
   readonly bare: boolean;
 }
 
@@ -37,11 +37,11 @@ export interface Source {
   readonly place: Place;
   /** Start of the reference's error texts for members of this value. */
   readonly label: string;
-  /** True where a text is asked for strictly (JSON); false where an existing file must still load (XML). */
+  /** True: texts must be texts (JSON). False: existing files must still load (XML). */
   readonly strict: boolean;
-  /** The value of a leaf, or undefined when this is none. */
+  /** The value of a leaf; undefined for anything else. */
   scalar(): Scalar | undefined;
-  /** Checks that this can be read as an object with `fields`; reports and returns false when not. */
+  /** Checks that this can be read as an object with `fields`; if not, reports it and returns false. */
   open(fields: readonly Field[]): boolean;
   member(field: Field): FoundMember | undefined;
   list(field: Field): FoundList | undefined;

@@ -36,7 +36,7 @@ export interface TextFault {
 
 /** RFC 9110 section 5.6.2. */
 const TOKEN = /^[!#$%&'*+.^_`|~\da-z-]+$/i;
-/** RFC 9110 section 5.5; what Node.js sends. */
+/** RFC 9110 section 5.5, in the characters that Node.js sends. */
 const FIELD_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 const BLANK = /\s/u;
 /** Inside the angle brackets of a `Link` header. The reference server's example has one without a scheme. */
@@ -46,7 +46,7 @@ const VISIBLE_ASCII = /^[\x21-\x7e]*$/;
 const HOST = /^(?:\[[\da-f:.]+\]|[^\s/?#@:[\]]+)$/i;
 const PORT_MACRO = '${Port}';
 
-/** They say how long an answer is and what becomes of its connection: that is for the server to tell. HTTP/2 forbids most of them. */
+/** Headers that set the length of an answer or the fate of its connection: only the server may write them. HTTP/2 forbids most of them. */
 const FRAMING: readonly string[] = [
   'connection',
   'content-length',
@@ -105,7 +105,7 @@ function isWebUrl(text: string): boolean {
   return /^https?:\/\/\S+$/i.test(text) && !hasHiddenCharacter(text) && URL.canParse(text);
 }
 
-/** Why `name` cannot be part of a URL, or undefined when it can. `grave` when it cannot name anything at all. */
+/** Why `name` cannot be part of a URL; undefined if it can. `grave`: it cannot name anything. */
 export function nameRule(name: string): TextFault | undefined {
   if (name === '') return { text: 'must not be empty', grave: true };
   if (name === '.' || name === '..') return { text: `must not be ${shown(name)}`, grave: true };

@@ -7,21 +7,21 @@ import type { LeafKind, PortRanges } from './schema/field.ts';
 import { notesOf } from './schema/field.ts';
 import { nameRule, type TextFault } from './text-forms.ts';
 
-/** A leaf as its source has it: always a text in XML, any of the three in JSON. */
+/** A leaf in its source: always a text in XML, any of the three types in JSON. */
 export type Scalar = string | number | boolean;
 
-/** A leaf that could not be read; `message` is complete, `expected` is to be put behind the path. */
+/** A leaf that could not be read has a complete `message`, or `expected` to append to its path. */
 export type LeafResult = { readonly value: unknown } | { readonly expected: string } | { readonly message: string };
 
 const MAX_PORT = 65_535;
 const KIB = 1024;
 const MIB = 1_048_576;
 const INTEGER = /^[+-]?\d+(?:\.0+)?$/;
-/** Holds a letter, or it would be an IP address that is wrong. */
+/** A host name has a letter; digits and dots alone would be an invalid IP address. */
 const HOST_NAME = /^(?=.*[a-z])[a-z\d](?:[a-z\d.-]*[a-z\d])?$/i;
 const REAL = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;
 
-/** Reads `given`, whose macros are expanded, as `schema` says. */
+/** Reads `given`, in which macros are expanded, by `schema`. */
 export function readLeaf(schema: TSchema, given: Scalar, directory: string | undefined): LeafResult {
   const { kind } = notesOf(schema);
   if (kind !== undefined) return readKind(kind, schema, given, directory);
@@ -59,7 +59,7 @@ function readKind(kind: LeafKind, schema: TSchema, given: Scalar, directory: str
   const text = String(given);
   switch (kind) {
     case 'address':
-      // An empty one would be taken for all of the machine.
+      // An empty address would mean all addresses of the machine.
       return text === '*' || isIP(text) !== 0 || HOST_NAME.test(text) ? { value: text } : { expected: expectationOf(schema) };
     case 'name':
       return { value: text };
@@ -151,7 +151,7 @@ function portNumber(text: string): number | undefined {
   return port >= 1 && port <= MAX_PORT ? port : undefined;
 }
 
-/** What `nameRule` finds, with the name. */
+/** The fault that `nameRule` finds, with the name in its text. */
 export function nameFault(name: string): TextFault | undefined {
   const fault = nameRule(name);
   if (fault === undefined || fault.grave) return fault;

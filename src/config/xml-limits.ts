@@ -4,18 +4,18 @@ import { ConfigError } from './problem.ts';
 export interface XmlLimits {
   /** Beginnings and ends of elements, together. */
   readonly tags: number;
-  /** Of all elements together. */
+  /** Attributes of all elements together. */
   readonly attributes: number;
 }
 
-/** Non-elements, and their ends. */
+/** Parts of a document that are not elements, by their delimiters. */
 const ASIDES: readonly (readonly [begin: string, end: string])[] = [
   ['<!--', '-->'],
   ['<![CDATA[', ']]>'],
   ['<?', '?>'],
 ];
 
-/** Throws `ConfigError` for a text that has more. Looks at each character once, and at nothing else: it need not be well-formed. */
+/** Throws `ConfigError` for a text beyond the limits. It reads each character once and needs no well-formed text. */
 export function refuseLargeXml(text: string, file: string, { tags, attributes }: XmlLimits): void {
   let seenTags = 0;
   let seenAttributes = 0;

@@ -6,7 +6,7 @@ import { type Fail, finishing, firstDuplicate, list, name, object, optional, tex
 
 /** Bounded because each key may have its own salt, with which a presented key is hashed. */
 export const MAX_ACCESS_KEYS = 100;
-/** Of all keys that are given in the clear while this process runs. */
+/** The salt of all keys that are given in the clear while this process runs. */
 let salt = makeSalt();
 const MAX_PATTERN_LENGTH = 256;
 
@@ -47,7 +47,7 @@ function checkKey(value: KeyFinish, fail: Fail): void {
   if (streams !== undefined && (streams === '' || streams.length > MAX_PATTERN_LENGTH))
     fail(`key '${title}': streams must have 1 to ${MAX_PATTERN_LENGTH} characters`, 'streams');
   if (key === undefined || fault !== undefined) return;
-  // From here on the key itself is gone.
+  // The key itself is not kept.
   value.hash = hashKey(key, salt);
   delete value.key;
 }
@@ -92,7 +92,7 @@ export type AccessKeyConfig = Static<typeof AccessKeySchema>;
 
 /** The lists of an application, by their members. */
 export type KeyList = 'publishKeys' | 'playTokens';
-/** All of them. */
+/** All members with key lists. */
 export const KEY_LISTS: readonly KeyList[] = ['publishKeys', 'playTokens'];
 
 /** Refuses lists that are too long, or have a name twice. */

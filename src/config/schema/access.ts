@@ -2,14 +2,14 @@
 import type { Static } from '@sinclair/typebox';
 import { type Fail, finishing, integer, object, text, words } from './field.ts';
 
-/** Ways in that can be protected: their peers ask by a URL of their own. */
+/** Providers that can be protected: their clients name a URL of their own. */
 const PROVIDERS: readonly string[] = ['rtmp', 'srt', 'webrtc'];
 const PUBLISHERS: readonly string[] = ['webrtc', 'llhls', 'hls', 'thumbnail', 'srt'];
-/** Other words for a publisher. */
+/** Synonyms of publishers. */
 const SAME: Readonly<Record<string, string>> = { hlsv3: 'hls' };
 /** Publishers of earlier versions of the reference: nothing is served by them, so nothing stays open. */
 const GONE: readonly string[] = ['dash', 'lldash'];
-/** Names that cannot be protected and must not seem protected. */
+/** Names that cannot be protected and must not seem protected, with the reason. */
 const OPEN_WAYS: Readonly<Record<string, string>> = {
   ovt: 'OVT carries no signed URL: let its port be reached by edges only',
   mpegts: 'MPEG-TS has no URL: let its port be reached by encoders only',
@@ -87,7 +87,7 @@ interface WebhooksFinish {
   readonly enables: { readonly providers: readonly string[]; readonly publishers: readonly string[] };
 }
 
-/** A player or an encoder waits no longer. */
+/** Players and encoders give up after this time. */
 export const MAX_WEBHOOK_TIMEOUT_MS = 10_000;
 
 /** `<AdmissionWebhooks>`. */

@@ -47,7 +47,7 @@ const deliveryThreads = optional(
   ),
 );
 
-/** An HTTP server that opens both usual ports when neither is named. */
+/** An HTTP server that opens both usual ports if none is named. */
 function httpListener(
   description: string,
   plain: number,
@@ -115,7 +115,7 @@ const srtMembers = (number: number) => ({
   ),
 });
 
-/** `<Bind><Managers><API>`. Ports of the API stand here, its names and its credential in `<Managers>`. */
+/** `<Bind><Managers><API>`: only the ports. Names and credentials of the API are in `<Managers>`. */
 const BindApiSchema = object(
   'The management API. Without a port it is off',
   {
@@ -150,7 +150,7 @@ interface OvtFinish extends KeyFinish {
 const OVT_PORT = 9000;
 
 const MIN_KEY_LENGTH = 16;
-/** Shared between servers: a short one could be guessed. */
+/** Several servers share the key, and a short key could be guessed. */
 function judgeOvtKey({ secretKey }: KeyFinish, fail: (message: string, key?: string) => void): void {
   if (secretKey !== undefined && secretKey.length < MIN_KEY_LENGTH)
     fail(`ovt.secretKey must have at least ${MIN_KEY_LENGTH} characters, but has ${secretKey.length}`, 'secretKey');
@@ -158,7 +158,7 @@ function judgeOvtKey({ secretKey }: KeyFinish, fail: (message: string, key?: str
 
 const ovtKeyFinish = finishing<KeyFinish>(judgeOvtKey);
 
-/** Opens the usual port when none is named. */
+/** Opens the usual port if none is named. */
 const ovtFinish = finishing<OvtFinish>((value, fail) => {
   judgeOvtKey(value, fail);
   if (value.port === undefined && value.tlsPort === undefined) value.port = OVT_PORT;

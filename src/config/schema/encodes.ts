@@ -44,9 +44,9 @@ const BypassIfMatchSchema = object(
 /** The typed form of `<BypassIfMatch>`: conditions that are undefined do not count. */
 export type BypassIfMatchConfig = Static<typeof BypassIfMatchSchema>;
 
-/** Encoders count in 32 bits. */
+/** Encoders keep bit rates in 32 bits. */
 const MAX_BITRATE = 1_000_000_000;
-/** The side of the largest frame that encoders take. */
+/** Longest side of a frame that encoders accept. */
 const MAX_SIDE = 16_384;
 /** Beyond this a stream would consist of repeated frames only. */
 const MAX_FRAMERATE = 1000;
@@ -87,7 +87,7 @@ const FORMER_MODULES: Readonly<Record<string, string>> = { nvenc: 'nv' };
 const within = (key: string, minimum: number, maximum: number) => (value: number, fail: Fail, member: string) => {
   if (value < minimum || value > maximum) fail(`${key} must be between ${minimum} and ${maximum}`, member);
 };
-/** Frames are coded with half as many colour samples in both directions. */
+/** Sizes must be even, because frames are coded with half as many colour samples in both directions. */
 function evenSize(value: { width: number; height: number }, fail: Fail): void {
   for (const key of ['width', 'height'] as const) {
     if (value[key] % 2 !== 0) fail(`${key === 'width' ? 'Width' : 'Height'} must be an even number of pixels, but got ${value[key]}`, key);
@@ -174,7 +174,7 @@ const EncodeVideoSchema = object(
 /** The typed form of `<Video>`: rates in bits per second, sizes in pixels. Codec and bit rate are there unless `bypass` is set. */
 export type EncodeVideoConfig = Static<typeof EncodeVideoSchema>;
 
-/** `<Audio>` in `<Encodes>`. Sample rates that AAC does not know are refused. */
+/** `<Audio>` in `<Encodes>`. Sample rates that AAC lacks are refused. */
 const EncodeAudioSchema = object(
   'One audio encoder',
   {

@@ -13,9 +13,9 @@ export type Fail = (message: string, key?: string) => void;
 export interface Idle {
   /** What happens instead, in a few words. */
   readonly why: string;
-  /** Not supported yet: the text names the missing part. Absent: fully supported. */
+  /** Not built yet. Absent: not needed here. */
   readonly unbuilt?: boolean;
-  /** The value that asks for nothing; default: the default of the member. */
+  /** The value without a request for an effect; default: the default of the member. */
   readonly quiet?: unknown;
   /** A descriptive member without effect: listed in the reference, and not warned about. */
   readonly label?: boolean;
@@ -32,15 +32,15 @@ export interface FieldNotes {
   /** A list with a container element: the key of the items inside it. */
   readonly flatten?: string;
   readonly kind?: LeafKind;
-  /** Conversion of a text, if it is more than text. */
+  /** The form that the text must have. */
   readonly form?: TextForm;
   /** Makes the text of the error for a value outside `enum`. */
   readonly refusal?: (value: string) => string;
-  /** Protocols a port may name; the first is meant when the text names none. */
+  /** Protocols that a port may name; the first is the default. */
   readonly protocols?: readonly string[];
   /** Still read, but no longer recommended: the text says what to use instead. */
   readonly deprecated?: string;
-  /** It has no effect. */
+  /** The member has no effect. */
   readonly idle?: Idle;
   /** Lists that an object shows even when they were not given. */
   readonly alwaysEchoed?: readonly string[];
@@ -111,7 +111,7 @@ export function integer(description: string, options: NumberOptions = {}): TInte
   return Type.Integer(split(description, { ...options }));
 }
 
-/** A number that may have a fraction; NaN and infinities are none. */
+/** A number that may have a fraction; NaN and infinities are refused. */
 export function real(description: string, options: NumberOptions = {}): TNumber {
   return Type.Number(split(description, { ...options }));
 }
@@ -157,8 +157,8 @@ export interface PortRanges {
 }
 
 /**
- * Ports and ranges of them with one protocol behind, `4000-4003,4005/udp`, read into `PortRanges`. The first of `protocols` counts when
- * none is named.
+ * Ports and ranges of ports, followed by their protocol: `4000-4003,4005/udp`, read into `PortRanges`. The first of `protocols` is the
+ * default.
  */
 export function ports(description: string, options: FieldOptions<string> & { readonly protocols: readonly string[] }) {
   return Type.Unsafe<PortRanges>({ type: 'string', ...split(description, { ...options, kind: 'ports' }) });
@@ -187,7 +187,7 @@ export function finishing<T>(rule: (value: T, fail: Fail) => void): (value: neve
   return rule as (value: never, fail: Fail) => void;
 }
 
-/** May be absent, and is then undefined. */
+/** The member may be absent, and is then undefined. */
 export const optional = Type.Optional;
 
 /** The first name that occurs twice. */
@@ -206,7 +206,10 @@ export function needless(why: string): { readonly idle: Idle } {
   return { idle: { why } };
 }
 
-/** Descriptions say it of elements that are read and checked, without which nothing may be served: what protects viewers or media (`not-built.ts`). */
+/**
+ * In descriptions of protections for viewers or media that are read and checked but not supported: nothing may be served without them, so
+ * they are refused (`not-built.ts`).
+ */
 export const REFUSED = 'not built yet; a definition that enables it is refused';
-/** Descriptions say it of all other elements that are read and checked, and that this server does nothing with yet (`not-built.ts`). */
+/** In descriptions of all other elements that are read and checked, and have no effect yet (`ineffective.ts`). */
 export const NO_EFFECT = 'not built yet, has no effect';

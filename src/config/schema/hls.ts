@@ -5,9 +5,9 @@ import { boolean, integer, list, needless, object, optional, path, REFUSED, real
 
 /** Member `maxConnection` of publishers whose sessions are opened by the main thread, which counts them. */
 export const maxConnection = integer('Maximum number of viewers of this publisher in the application; 0: no limit', { default: 0 });
-/** The value of all other options that have it in the reference server. */
+/** `maxConnection` of all other publishers that have the option in the reference server. */
 export const unbuiltMaxConnection = integer(`Maximum number of viewers (0: no limit): ${REFUSED}`, { default: 0 });
-/** Member `createDefaultPlaylist` of the publishers that can make a playlist of their own. */
+/** Member `createDefaultPlaylist` of the publishers that can make a default playlist. */
 export const createDefaultPlaylist = boolean('Adds the default playlist, unless the stream has a playlist of the same file name', {
   default: true,
 });
@@ -33,7 +33,7 @@ const DumpSchema = object('Keeps the HLS output of matching streams as files', {
   id: optional(text('Id of the dump; default: generated')),
   playlists: optional(object('Multivariant playlists to keep', { playlist: list('File names', text('File name'), { default: [] }) })),
 });
-/** The typed form of `<Dump>`: one for every stream whose name matches. */
+/** The typed form of `<Dump>`, which applies to every stream whose name matches. */
 export type HlsDumpConfig = Static<typeof DumpSchema>;
 
 const maxAge = (what: string, seconds: number, notes = {}) =>

@@ -4,7 +4,7 @@ import { boolean, finishing, integer, list, object, text } from './field.ts';
 
 const share = (description: string, byDefault: number) => integer(`${description}; 0: no limit`, { default: byDefault, minimum: 0 });
 
-/** Counted for each listener; of IPv6 the addresses of a /64 together. */
+/** Each listener counts on its own; the addresses of one IPv6 /64 count together. */
 const PerAddressSchema = object(
   'Limits for each client address at each listener. All addresses of an IPv6 /64 count as one address. No address may take more than half of what a listener accepts',
   {

@@ -55,7 +55,7 @@ const SubtitlesSchema = object(
 /** The typed form of `<Subtitles>`; the rendition of the default label is marked `autoSelect`. */
 export type SubtitlesConfig = Static<typeof SubtitlesSchema>;
 
-/** `<MediaOptions>`: what concerns all output profiles and no single encode. */
+/** `<MediaOptions>`: settings that concern all output profiles. */
 export const MediaOptionsSchema = object('Subtitles and overlays', {
   subtitles: optional(SubtitlesSchema),
   overlays: optional(

@@ -34,7 +34,7 @@ const RedisServerSchema = object(
   { finish: finishing<RedisFinish>(judgeRedisServer) },
 );
 
-/** Everything that members say of each other. */
+/** Checks the members against each other. */
 function judgeRedisServer(value: RedisFinish, fail: (message: string, key?: string) => void): void {
   const { host, url, auth = '', username = '', caPath = '', sentinelAuth = '', sentinelUsername = '' } = value;
   if (host === undefined && url === undefined) fail('originMapStore.redisServer needs host or url', 'host');
@@ -93,7 +93,7 @@ export const OriginMapStoreSchema = object('Shares the addresses of streams betw
   redisServer: RedisServerSchema,
   sharedWork: optional(SharedWorkSchema),
 });
-/** The typed form of `<OriginMapStore>`; without `originHostName` this server only looks up. */
+/** The typed form of `<OriginMapStore>`; without `originHostName` this server reads the map and registers nothing. */
 export type OriginMapStoreConfig = Static<typeof OriginMapStoreSchema>;
 /** The typed form of `<RedisServer>`: it has a host or a URL that can be read. */
 export type RedisServerConfig = OriginMapStoreConfig['redisServer'];

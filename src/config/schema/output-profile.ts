@@ -14,7 +14,7 @@ interface ProfileFinish {
 
 const ORIGIN_NAME = '${OriginStreamName}';
 
-/** The name is a part of URLs. */
+/** The name becomes part of URLs. */
 function streamNameRules(name: string, fail: Fail): void {
   const literal = name.replaceAll(ORIGIN_NAME, '');
   const macro = /\$\{[^}]*\}/.exec(literal)?.[0];
@@ -23,7 +23,7 @@ function streamNameRules(name: string, fail: Fail): void {
     fail(`Unknown macro in outputProfile.outputStreamName: ${macro} (expected: ${ORIGIN_NAME})`, 'outputStreamName');
   else if (/[/:?#\s]/.test(literal)) fail('outputProfile.outputStreamName must not contain / : ? # or blanks', 'outputStreamName');
   else {
-    // It can be addressed whatever the name of the input.
+    // The stream must be addressable for any name of the input.
     const fault = nameFault(name.replaceAll(ORIGIN_NAME, 'a'));
     if (fault !== undefined) fail(`outputProfile.outputStreamName ${fault.text}`, 'outputStreamName');
   }

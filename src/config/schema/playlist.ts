@@ -65,7 +65,7 @@ const RenditionSchema = object('One rendition that players may choose', {
   video_index_hint: indexHint('VideoIndexHint', 'videoIndexHint'),
   audio_index_hint: indexHint('AudioIndexHint', 'audioIndexHint'),
 });
-/** The typed form of `<Rendition>`: tracks by the names of their encodes, and which of several of that name. */
+/** The typed form of `<Rendition>`: tracks by the names of their encodes, with an index among tracks of one name. */
 export type RenditionConfig = Static<typeof RenditionSchema>;
 
 const RenditionTemplateSchema = object('Makes a rendition of every matching pair of tracks', {

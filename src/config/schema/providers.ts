@@ -44,9 +44,9 @@ const common = {
 const silence = (milliseconds: number) =>
   integer('Time without audio and video after which the stream ends, ms; 0: never', { default: milliseconds, minimum: 0 });
 
-/** Encoders that are cut off return and need their name. */
+/** Encoders that lost their connection return and need their stream name. */
 const ENCODER_SILENCE_MS = 10_000;
-/** Browsers send nothing while a page has both tracks muted; so long may their ICE be silent, too. */
+/** Browsers send nothing while a page has muted both tracks; their ICE may be silent for the same time. */
 const BROWSER_SILENCE_MS = 30_000;
 const pushed = { ...common, packetSilenceTimeoutMs: silence(ENCODER_SILENCE_MS) };
 const pushRules = { finish: finishing<Common>(commonRules) };

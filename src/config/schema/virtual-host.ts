@@ -24,7 +24,7 @@ interface OriginFinish {
   relay?: boolean;
 }
 
-/** `rtspc` is another word for `rtsp`. The text of the refusal is the reference server's, which forgets two. */
+/** `rtspc` is a synonym of `rtsp`. The text of the refusal is the reference server's, which names two. */
 const ORIGIN_SCHEMES: readonly string[] = ['ovt', 'ovts', 'rtsp', 'rtspc', 'file'];
 
 const OriginSchema = object(

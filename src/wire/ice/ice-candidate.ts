@@ -22,10 +22,10 @@ export interface PeerCandidate {
 
 /** Bounded everywhere, because the text is untrusted. */
 const CANDIDATE = /\bcandidate:\S{1,32} 1 (udp|tcp) \d{1,10} ([\w.:%-]{1,64}) (\d{1,5}) typ (\w{1,8})/gi;
-/** A browser with many interfaces has about twenty. */
+/** Browsers with many interfaces have about twenty. */
 const MAX_CANDIDATES = 24;
 
-/** The candidates for media in a session description or any part of one; what looks different is left out. */
+/** The candidates for media in a session description or a part of it; other text is ignored. */
 export function readCandidates(text: string): PeerCandidate[] {
   return [...text.matchAll(CANDIDATE)].slice(0, MAX_CANDIDATES).map(([, protocol = '', address = '', port = '', type = '']) => ({
     protocol: protocol.toLowerCase() === 'tcp' ? 'tcp' : 'udp',
@@ -35,7 +35,7 @@ export function readCandidates(text: string): PeerCandidate[] {
   }));
 }
 
-/** Without the `a=` in front. */
+/** The candidate without `a=` in front. */
 export function formatCandidate({ protocol, address, port }: IceCandidate): string {
   const tail = protocol === 'TCP' ? ' tcptype passive' : '';
   return `candidate:${foundation(protocol, address)} 1 ${protocol} ${CANDIDATE_PRIORITY[protocol]} ${address} ${port} typ host${tail}`;

@@ -21,13 +21,13 @@ export interface CheckedRequest<T> {
   readonly response: Buffer;
   /** The session of the request; null if the request was refused. */
   readonly session: T | null;
-  /** The peer chose this pair. */
+  /** The peer selected this pair. */
   readonly nominated: boolean;
-  /** Of the peer's candidate, as it says (RFC 8445 section 7.1.1); 0 when it does not. */
+  /** Priority that the peer states for its candidate (RFC 8445 section 7.1.1); 0 without one. */
   readonly priority: number;
 }
 
-/** The fault of a check, for the log. */
+/** The fault of a failed check, for the log. */
 export type CheckFault = 'no USERNAME' | 'unknown USERNAME' | 'wrong password' | 'role conflict';
 /** Called for failed checks; `session` is the session that the check names, if it exists. */
 export type FaultWatch<T> = (fault: CheckFault, session: T | null) => void;
@@ -64,7 +64,7 @@ export function checkRequest<T extends { readonly credentials: IceCredentials }>
     return null;
   }
   if (message.attributes.has(StunAttribute.ICE_CONTROLLED)) {
-    // A lite agent is always controlled (RFC 8445 section 6.1.1), so the peer has to take the other role.
+    // A lite agent is always controlled (RFC 8445 section 6.1.1), so the peer must take the other role.
     onFault('role conflict', session);
     return { response: refuse(message, 487, 'Role Conflict', password), session: null, nominated: false, priority: 0 };
   }

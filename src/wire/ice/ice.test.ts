@@ -65,7 +65,7 @@ test('at most 24 candidates of a peer are read from arbitrary text, in linear ti
   ]);
   expect(readCandidates('candidate:1 2 udp 1 192.0.2.1 5 typ host\ncandidate:1 1 udp 1 "\u001b[2J" 5 typ host')).toEqual([]);
   expect(readCandidates(`${lines}\n`.repeat(100))).toHaveLength(24);
-  // Quadratic, this would take minutes.
+  // A search in quadratic time would take minutes.
   expect(readCandidates('candidate:'.repeat(200_000))).toEqual([]);
   fc.assert(fc.property(fc.string(), (text) => readCandidates(text).length <= 24));
 });

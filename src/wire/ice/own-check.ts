@@ -20,7 +20,10 @@ export class CheckWriter {
   readonly #username: Buffer;
   readonly #password: string;
   readonly #priority = Buffer.alloc(4);
-  /** A peer that takes our part as well would be refused by it (RFC 8445 section 7.3.1.1); ours never changes. */
+  /**
+   * Decides conflicts of roles (RFC 8445 section 7.3.1.1): a peer with the same role refuses the check. Constant, because our role never
+   * changes.
+   */
   readonly #tieBreaker = randomBytes(TIE_BREAKER_LENGTH);
   /** Bytes of each check. */
   readonly length: number;
@@ -49,7 +52,7 @@ export class CheckWriter {
   }
 }
 
-/** How transactions are looked up. */
+/** Key of a transaction in maps. */
 export function transactionKey(transaction: Buffer): string {
   return transaction.toString('latin1');
 }

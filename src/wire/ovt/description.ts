@@ -4,7 +4,7 @@ import { isMembers, type JsonMembers, pathOf } from './message.ts';
 
 /** The signalling version of the reference server. */
 const VERSION = 0x12;
-/** More of them is no stream but an attack. */
+/** Limits against attacks: real streams have far fewer. */
 const MAX_TRACKS = 256;
 const MAX_PLAYLISTS = 256;
 const MAX_RENDITIONS = 256;
@@ -29,7 +29,7 @@ export interface OvtTrackDescription {
   readonly layout: number;
   /** avcC, hvcC, AudioSpecificConfig, av1C or vpcC; null when there is none. */
   readonly config: Uint8Array | null;
-  /** Older servers do not tell these three: empty then. */
+  /** Empty in descriptions of older servers, which lack these three. */
   readonly publicName: string;
   readonly language: string;
   readonly characteristics: string;
@@ -41,7 +41,7 @@ export interface OvtRenditionDescription {
   /** Names of tracks; empty when the rendition has none of the kind. */
   readonly videoTrackName: string;
   readonly audioTrackName: string;
-  /** Which of the tracks of that name; -1 all or first. */
+  /** Index among the tracks of that name; -1: all of them, or the first. */
   readonly videoIndexHint: number;
   readonly audioIndexHint: number;
 }
@@ -63,7 +63,7 @@ export interface OvtDescription {
   readonly streamName: string;
   /** Unique among all streams of all servers. */
   readonly originStreamUuid: string;
-  /** Ids of the servers that the stream comes through, the nearest first; empty where the server does not tell. */
+  /** Ids of the servers through which the stream comes, the nearest first; empty if the server does not list them. */
   readonly path: readonly string[];
   readonly playlists: readonly OvtPlaylistDescription[];
   readonly tracks: readonly OvtTrackDescription[];
@@ -97,7 +97,7 @@ function trackContents(track: OvtTrackDescription): object {
     bitrate,
     startFrameTime: 0,
     lastFrameTime: 0,
-    // Both fields are in every track, because the reference requires both.
+    // Every track has both objects, because the reference requires both.
     videoTrack: { framerate, maxFramerate: framerate, width, height, maxWidth: width, maxHeight: height },
     audioTrack: { samplerate: sampleRate, sampleFormat, layout },
     ...(config !== null && { decoderConfig: Buffer.from(config).toString('base64') }),
@@ -176,7 +176,7 @@ function membersOf(json: JsonMembers, key: string): JsonMembers {
   return isMembers(value) ? value : fault(key, 'is no object');
 }
 
-/** A list that is missing is empty: the reference writes `null` for one. */
+/** A missing list counts as empty: the reference writes `null` for an empty list. */
 function listOf(json: JsonMembers, key: string, most: number): JsonMembers[] {
   const value = json[key] ?? [];
   if (!Array.isArray(value) || !value.every(isMembers)) fault(key, 'is no list of objects');

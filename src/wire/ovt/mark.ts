@@ -1,4 +1,4 @@
-/** Where segments begin, as servers tell edges that number alike: the contents of a message `segment`. */
+/** The contents of a `segment` message: where segments begin, for edges that number them like their origin. */
 import type { SegmentedTrack, SegmentFacts, SegmentMark } from '../../media/segment-mark.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { isMembers, type JsonMembers } from './message.ts';
@@ -8,7 +8,7 @@ const MAX_RUN = 64;
 const MAX_TAGS = 8192;
 /** Whole lines that begin with a mark of playlists. */
 const TAGS = /^(?:#[^\r\n]*\n)*$/;
-/** A day: nothing of a segment lasts longer, s. */
+/** A day, s: no duration in a mark is longer. */
 const MAX_DURATION = 86_400;
 
 /** A mark, and the packet to which it belongs. */

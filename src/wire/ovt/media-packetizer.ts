@@ -16,7 +16,7 @@ import { codecIdOf, eventNumbers, OvtFlag, OvtFormat, OvtMediaType, OvtPacketTyp
 interface Body {
   readonly format: number;
   readonly packetType: number;
-  /** Bytes of data that `write` puts. Throws `ProtocolError` for packets that break their format. */
+  /** Bytes of data that `write` appends. Throws `ProtocolError` for packets that break their format. */
   length(packet: Packet): number;
   write(packet: Packet, out: PacketWriter): void;
 }
@@ -30,7 +30,7 @@ export function canRelay(track: Track): track is VideoTrack | AudioTrack {
 export class MediaPacketizer {
   readonly #writer: PacketWriter;
   readonly #header = Buffer.alloc(MEDIA_HEADER_LENGTH);
-  /** By track id; rebuilt when the track changes. */
+  /** Bodies by track id; rebuilt when the track changes. */
   readonly #bodies = new Map<number, { readonly track: Track; readonly body: Body }>();
   #sequence = 0;
 
@@ -118,7 +118,7 @@ class RawBody implements Body {
   }
 }
 
-/** Start codes instead of lengths; before keyframes the parameter sets of the configuration, in place of those inside. */
+/** Writes start codes instead of lengths, and before keyframes the parameter sets of the configuration instead of those inside. */
 class AnnexbBody implements Body {
   readonly format: number;
   readonly packetType = OvtPacketType.NALU;

@@ -9,7 +9,7 @@ export const OvtCommand = { DESCRIBE: 'describe', PLAY: 'play', STOP: 'stop', SE
 /** Commands of clients. */
 const REQUESTS = [OvtCommand.DESCRIBE, OvtCommand.PLAY, OvtCommand.STOP] as const;
 
-/** From the client. On the wire `command` is the member `application`. */
+/** A request of a client. On the wire `command` is the member `application`. */
 export interface OvtRequest {
   /** Counted up from 1 by the client. */
   readonly id: number;
@@ -21,20 +21,20 @@ export interface OvtRequest {
   readonly codecs?: readonly number[];
   /** The client accepts events: packets of data tracks. Absent: it does not; the reference server's reaction to them is unknown. */
   readonly events?: boolean;
-  /** Ids of the servers that ask, the first to ask first and the client last. Absent: the client does not tell. */
+  /** Ids of the servers that request the stream, the first one first and the client last. Absent: unknown. */
   readonly path?: readonly string[];
   /**
    * The client accepts marks: it learns where segments begin, and gets the media since the segment before the present one. Absent: it does
    * not.
    */
   readonly marks?: boolean;
-  /** That the client knows the key of the server, which has asked for it. */
+  /** Proof that the client knows the key of the server, sent after the server has asked for it. */
   readonly proof?: string;
 }
 
-/** From the server, one for each request. */
+/** A response of the server, one for each request. */
 export interface OvtResponse {
-  /** That of the request; 0 when there is none. */
+  /** Id of the request; 0 without one. */
   readonly id: number;
   /** In lower case. */
   readonly command: string;
@@ -49,7 +49,7 @@ export interface OvtResponse {
  */
 export const OvtStatus = { OK: 200, NOT_STARTED: 202, UNPROVEN: 401, NOT_FOUND: 404, INTERNAL: 500 } as const;
 
-/** Servers in a path, and characters of the id of one. */
+/** Limits of the servers in a path and of the characters of a server id. */
 const MAX_PATH = 32;
 const MAX_ID = 64;
 

@@ -1,8 +1,8 @@
-/** `ovt://host[:port]/app/stream`, or `ovts` for a connection with TLS: what OVT requests name. */
+/** URLs in OVT requests: `ovt://host[:port]/app/stream`, or `ovts` for a connection with TLS. */
 
 /** The port is the URL's, or the default. The application is without its virtual host, which the host name selects. */
 export interface OvtUrl {
-  /** The connection is one with TLS. */
+  /** The connection uses TLS. */
   readonly isSecure: boolean;
   /** Without brackets. */
   readonly host: string;
@@ -11,12 +11,12 @@ export interface OvtUrl {
   readonly stream: string;
 }
 
-/** Of the reference server. */
+/** The default of the reference server. */
 const OVT_DEFAULT_PORT = 9000;
-/** Anything after the stream names parts of it, or is meant for other programs. */
+/** Text after the stream names parts of it, or is meant for other programs. */
 const PATTERN = /^ovt(s?):\/\/(?:[^@/?#]*@)?(\[[0-9a-f:.]+\]|[^:/?#@[\]\s]+)(?::(\d{1,5}))?\/([^/?#\s]+)\/([^/?#\s]+)(?:[/?#]\S*)?$/i;
 
-/** Parses a URL; null when it is none. */
+/** Parses a URL; null for any other text. */
 export function parseOvtUrl(text: string): OvtUrl | null {
   const match = PATTERN.exec(text);
   if (match === null) return null;

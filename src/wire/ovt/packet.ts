@@ -1,5 +1,5 @@
 /**
- * The packets of OVT: what OvenMediaEngine's nodes relay streams with. All integers are big-endian.
+ * The packets of OVT: the protocol by which OvenMediaEngine's nodes relay streams. All integers are big-endian.
  *
  *   0                   1                   2                   3
  *   0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
@@ -15,7 +15,7 @@ import { ProtocolError } from '../../util/protocol-error.ts';
 
 /** Bytes before the payload. */
 export const PACKET_HEADER_LENGTH = 18;
-/** Header included. */
+/** Bytes of a packet, header included. */
 const MAX_PACKET = 32_768;
 /** Bytes; longer contents are split into several packets. */
 export const MAX_PAYLOAD = MAX_PACKET - PACKET_HEADER_LENGTH;
@@ -26,21 +26,21 @@ const MARKER_BIT = 0x20;
 
 /** The byte at 1: the type of the payload. */
 export const OvtPayloadType = { REQUEST: 10, RESPONSE: 20, MEDIA: 30 } as const;
-/** Any of these numbers. */
+/** Any value of `OvtPayloadType`. */
 export type OvtPayloadType = (typeof OvtPayloadType)[keyof typeof OvtPayloadType];
 
 /** The parsed fields of a header. */
 export interface PacketHeader {
-  /** Null: none that is known. */
+  /** Null: an unknown type. */
   readonly type: OvtPayloadType | null;
   /** The last part of its message or media packet. */
   readonly marker: boolean;
   readonly payloadLength: number;
 }
 
-/** Which packets are no mistake of the peer. */
+/** The packets that a reader accepts. */
 export interface TakenPackets {
-  /** Also for unknown types, which later versions may have; readers skip them. */
+  /** Accepts unknown types, too, which later versions may have; readers skip them. */
   readonly anyType?: boolean;
 }
 
@@ -68,7 +68,7 @@ export class PacketWriter {
   readonly #sessionId: number;
   #out: Buffer = Buffer.alloc(0);
   #at = 0;
-  /** Where the packet that is being written ends. */
+  /** The end of the packet that is being written. */
   #packetEnd = 0;
   /** Payload bytes not yet promised to a packet. */
   #left = 0;
@@ -102,7 +102,7 @@ export class PacketWriter {
     }
   }
 
-  /** The packets of the payload, one behind the other. Everything promised to `begin` must have been put. */
+  /** The packets of the payload, back to back. All promised bytes must have been `put`. */
   finish(): Buffer {
     if (this.#left !== 0 || this.#at !== this.#out.length) throw new Error('an OVT payload was not as long as it was said to be');
     return this.#out;

@@ -2,15 +2,15 @@
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { OvtPayloadType, PACKET_HEADER_LENGTH, type PacketHeader, parsePacketHeader, type TakenPackets } from './packet.ts';
 
-/** Limits of the peer; more is a `ProtocolError`. */
+/** Limits for the peer; beyond them the reader throws `ProtocolError`. */
 export interface OvtReaderLimits extends TakenPackets {
   /** Bytes of one request or response. */
   readonly message: number;
-  /** Bytes of one media packet; 0 takes none. */
+  /** Bytes of one media packet; 0 refuses media. */
   readonly media: number;
 }
 
-/** Takes whole payloads. They are the taker's own. */
+/** Receives whole payloads, which it owns. */
 export type PayloadHandler = (type: OvtPayloadType, payload: Uint8Array) => void;
 
 const NOTHING = new Uint8Array(0);
@@ -53,7 +53,7 @@ class Assembly {
 /** One for each connection. Memory grows with received bytes, up to the limits, not with announced lengths. */
 export class OvtReader {
   readonly #limits: OvtReaderLimits;
-  /** Messages may stand between the parts of a media packet. */
+  /** Messages may come between the parts of a media packet. */
   readonly #message = new Assembly();
   readonly #media = new Assembly();
   readonly #header = new Uint8Array(PACKET_HEADER_LENGTH);
@@ -67,8 +67,8 @@ export class OvtReader {
   }
 
   /**
-   * Takes the next bytes, which must not be written to afterwards: payloads are views where that spares a copy.
-   * Throws `ProtocolError`; the reader is of no use then.
+   * Takes the next bytes, which must not be written to afterwards: payloads are views where that saves a copy.
+   * Throws `ProtocolError`, after which the reader is useless.
    */
   push(chunk: Uint8Array, onPayload: PayloadHandler): void {
     let at = 0;
@@ -86,7 +86,7 @@ export class OvtReader {
     }
   }
 
-  /** Returns where the payload begins, or the end of the chunk when the header is not all here. */
+  /** Returns where the payload begins, or the end of the chunk while the header is incomplete. */
   #readHeader(chunk: Uint8Array, at: number): number {
     if (this.#headerBytes === 0 && chunk.length - at >= PACKET_HEADER_LENGTH) {
       this.#beginPacket(parsePacketHeader(chunk, at, this.#limits));

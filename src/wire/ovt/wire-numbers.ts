@@ -29,10 +29,10 @@ export const OvtFormat = {
   SCTE35: 23,
 } as const;
 
-/** Whether the data are NAL units; of events, which tracks carry them. */
+/** Whether the data are NAL units; for events, the kind of tracks that carry them. */
 export const OvtPacketType = { RAW: 1, NALU: 3, EVENT: 4, VIDEO_EVENT: 5, AUDIO_EVENT: 6 } as const;
 
-/** Formats of events that cross: SEI is in the frames already. */
+/** Formats of events that OVT carries; SEI is inside the frames already. */
 const EVENT_FORMATS: Readonly<Partial<Record<EventFormat, number>>> = {
   [EventFormat.ID3]: OvtFormat.ID3,
   [EventFormat.CONCLUSION]: OvtFormat.CONCLUSION,
@@ -52,7 +52,7 @@ export function eventNumbers({ format, target }: TimedEvent): { readonly format:
   return number === undefined ? null : { format: number, packetType: EVENT_TYPES[target] };
 }
 
-/** The event of these numbers; null if there is none. */
+/** The event with these numbers; null for unknown numbers. */
 export function eventOf(format: number, packetType: number): TimedEvent | null {
   const [known] = Object.entries(EVENT_FORMATS).find(([, number]) => number === format) ?? [];
   const [target] = Object.entries(EVENT_TYPES).find(([, number]) => number === packetType) ?? [];
@@ -82,17 +82,17 @@ export const UNCOMMON_CODEC_IDS: readonly number[] = [5];
 const VIDEO_BY_ID = new Map(Object.values(VideoCodec).map((codec) => [CODEC_IDS[codec], codec]));
 const AUDIO_BY_ID = new Map(Object.values(AudioCodec).map((codec) => [CODEC_IDS[codec], codec]));
 
-/** The number of a codec; undefined when OVT has none. */
+/** The number of a codec; undefined if OVT has none. */
 export function codecIdOf(codec: VideoCodec | AudioCodec): number | undefined {
   return CODEC_IDS[codec];
 }
 
-/** The codec of a number; undefined when it is no video codec. */
+/** The video codec of a number; undefined for other numbers. */
 export function videoCodecOf(id: number): VideoCodec | undefined {
   return VIDEO_BY_ID.get(id);
 }
 
-/** The codec of a number; undefined when it is no audio codec. */
+/** The audio codec of a number; undefined for other numbers. */
 export function audioCodecOf(id: number): AudioCodec | undefined {
   return AUDIO_BY_ID.get(id);
 }
@@ -106,7 +106,7 @@ export function layoutOf(channels: number): number {
   return LAYOUTS[channels] ?? STEREO;
 }
 
-/** How many speakers a layout has. */
+/** The number of speakers in a layout. */
 export function channelsOf(layout: number): number {
   let count = 0;
   for (let left = layout >>> 0; left !== 0; left &= left - 1) count += 1;

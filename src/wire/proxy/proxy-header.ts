@@ -11,7 +11,7 @@ const FIXED_LENGTH = 16;
 const MAX_EXTENSIONS = 4096;
 const LINE = /^PROXY (TCP4|TCP6) (\S+) (\S+) (\d{1,5}) (\d{1,5})$/;
 
-/** Where a client is. */
+/** The address of a client. */
 export interface ClientEnd {
   readonly address: string;
   readonly port: number;
@@ -21,7 +21,7 @@ export interface ClientEnd {
 export interface ProxyHeader {
   /** Length of the header in bytes; the client's bytes follow. */
   readonly length: number;
-  /** Null: the proxy speaks for itself, or for a client whose address it does not know. */
+  /** Null: the proxy connects on its own behalf, or does not know the client's address. */
   readonly client: ClientEnd | null;
 }
 
@@ -81,7 +81,7 @@ function readBinary(bytes: Buffer): ProxyHeader | null {
 function addressOf(bytes: Buffer): string {
   if (bytes.length === 4) return bytes.join('.');
   const groups = Array.from({ length: 8 }, (_, n) => bytes.readUInt16BE(2 * n).toString(16));
-  // As sockets write it: with the zeros left out.
+  // The usual form of an IPv6 address, with zeros left out.
   const written = new URL(`http://[${groups.join(':')}]`).hostname.slice(1, -1);
   const mapped = /^::ffff:([\da-f]+):([\da-f]+)$/.exec(written);
   if (mapped === null) return isIPv6(written) ? written : groups.join(':');

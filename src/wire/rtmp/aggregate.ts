@@ -8,7 +8,7 @@ import type { RtmpMessage } from './message.ts';
 const HEADER_LENGTH = 11;
 const BACK_POINTER_LENGTH = 4;
 
-/** Frames of one aggregate: seconds of them. */
+/** Limit of frames in one aggregate, equal to seconds of media. */
 export const MAX_AGGREGATE_MESSAGES = 1024;
 
 /**

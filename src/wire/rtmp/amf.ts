@@ -28,7 +28,7 @@ export class AmfObject {
   }
 }
 
-/** How much a peer may make a parser build. */
+/** Limits for the values that a peer can make a parser build. */
 export interface AmfLimits {
   /** Objects and arrays inside each other. */
   readonly depth: number;
@@ -109,7 +109,7 @@ export class AmfReader {
 }
 
 const INITIAL_CAPACITY = 256;
-/** Deeper values can only be cyclic ones. */
+/** Only cyclic values are deeper. */
 const MAX_WRITTEN_DEPTH = 64;
 
 /** A growing buffer with the AMF primitives. */

@@ -27,8 +27,8 @@ export interface ChunkReaderLimits {
   /** Distinct chunk streams. */
   readonly chunkStreams: number;
   /**
-   * For this many bytes of a message, memory is allocated before they arrive; for more bytes as they arrive, or once the peer has sent as
-   * much.
+   * Memory for this many bytes of a message is allocated before they arrive, for further bytes as they arrive. Complete messages of a peer
+   * raise the limit.
    */
   readonly trustedBytes: number;
 }
@@ -42,7 +42,7 @@ export const DEFAULT_CHUNK_READER_LIMITS: ChunkReaderLimits = {
   trustedBytes: 65_536,
 };
 
-/** Every message may take this much, whatever else is unfinished: most messages other than media are shorter. */
+/** Minimum of memory that every message may take, however much is unfinished: most messages other than media are shorter. */
 const MIN_ROOM = 4096;
 /** Limit of memory allocated ahead for unfinished messages, as a multiple of `trustedBytes`. */
 const MAX_AHEAD = 4;
@@ -84,9 +84,9 @@ export class ChunkReader {
   #current: ChunkStream | null = null;
   #chunkRemaining = 0;
   #pendingBytes = 0;
-  /** Room of unfinished messages that nothing has come for yet. */
+  /** Bytes allocated for unfinished messages that have not arrived yet. */
   #aheadBytes = 0;
-  /** Memory allocated for a message at once. */
+  /** Bytes that may be allocated when a message begins. */
   #trustedBytes: number;
 
   /** `onDiscard` is called for each dropped message; it may throw `ProtocolError` if there are too many. */
@@ -114,7 +114,7 @@ export class ChunkReader {
     return bytes;
   }
 
-  /** Applies the peer's SetChunkSize. Sizes above the longest message are the same as that. */
+  /** Applies the peer's SetChunkSize. Sizes above the longest message make no difference. */
   setChunkSize(size: number): void {
     if (size < 1 || size > 0x7fff_ffff) throw new ProtocolError('RTMP_CHUNK_SIZE', `chunk size must be 1..2147483647, got ${size}`);
     this.#chunkSize = Math.min(size, MAX_MESSAGE_LENGTH);
@@ -190,7 +190,7 @@ export class ChunkReader {
         return offset;
       }
       const end = Math.min(limit, offset + needed - this.#headerLength);
-      // So few bytes that calling a function to copy them costs more.
+      // The copy is so short that a function call would cost more.
       for (; offset < end; offset += 1, this.#headerLength += 1) this.#header[this.#headerLength] = data[offset] ?? 0;
       if (this.#headerLength < needed) return offset;
     }
@@ -293,7 +293,7 @@ export class ChunkReader {
     else this.#startChunk(stream);
   }
 
-  /** Bytes that memory is taken for when a message begins. */
+  /** Bytes to allocate when a message begins. */
   get #room(): number {
     const left = Math.max(MAX_AHEAD * this.#limits.trustedBytes, this.#trustedBytes) - this.#aheadBytes;
     return Math.max(MIN_ROOM, Math.min(this.#trustedBytes, left));
@@ -321,7 +321,7 @@ export class ChunkReader {
     stream.received = 0;
     this.#pendingBytes -= stream.length;
     this.discarded += 1;
-    // Its announcements have proved wrong.
+    // The peer announced more than it sent.
     this.#trustedBytes = this.#limits.trustedBytes;
     if (this.#current === stream) this.#current = null;
     this.#onDiscard();

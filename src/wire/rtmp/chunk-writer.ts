@@ -20,7 +20,7 @@ interface WrittenHeader {
   streamId: number;
 }
 
-/** Serialises messages with the shortest headers the previous ones allow. */
+/** Serialises messages with the shortest headers that the previous ones allow. */
 export class ChunkWriter {
   readonly #last = new Map<number, WrittenHeader>();
   #chunkSize = DEFAULT_CHUNK_SIZE;

@@ -31,7 +31,7 @@ test('more than half a window is acknowledged, once for each read', () => {
   read(50);
   read(1000);
   expect(acknowledged()).toEqual([control.bytesIn]);
-  // Not for every byte.
+  // A small window does not cause an acknowledgement for every byte.
   control.receive(controlMessage(MessageType.WINDOW_ACK_SIZE, 0));
   for (const bytes of [10, 0, 10]) read(bytes);
   expect(acknowledged()).toEqual([control.bytesIn - 10, control.bytesIn]);

@@ -26,7 +26,7 @@ export class ConnectionControl {
     return this.#bytesIn;
   }
 
-  /** Bytes that the peer sends at most without an acknowledgement. */
+  /** Maximum of bytes that the peer sends without an acknowledgement. */
   get window(): number {
     return this.#window;
   }
@@ -40,7 +40,7 @@ export class ConnectionControl {
     this.#bytesIn += bytes;
   }
 
-  /** Takes a message that is about the connection itself; false when it is another one. Throws `ProtocolError`. */
+  /** Takes a message about the connection itself; false for other messages. Throws `ProtocolError`. */
   receive(message: RtmpMessage): boolean {
     switch (message.typeId) {
       case MessageType.SET_CHUNK_SIZE:

@@ -10,7 +10,9 @@ const KEY_TAIL = Buffer.from('f0eec24a8068bee82e00d0d1029e7e576eec5d2d29806fab93
 const CLIENT_KEY_TEXT = Buffer.from('Genuine Adobe Flash Player 001', 'latin1');
 const SERVER_KEY_TEXT = Buffer.from('Genuine Adobe Flash Media Server 001', 'latin1');
 
-/** Keys of one role: the short one signs the first block, the full one the answer to the peer. Bytes would cost four times as much. */
+/**
+ * Keys of one role: the short key signs the first block, the full key the answer to the peer. `KeyObject`s cost a quarter of raw bytes.
+ */
 export interface DigestKeys {
   readonly first: KeyObject;
   readonly answer: KeyObject;

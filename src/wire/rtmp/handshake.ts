@@ -15,7 +15,7 @@ const VERSION = 3;
 const ZERO_OFFSET = 4;
 const RANDOM_OFFSET = 8;
 const HELLO_LENGTH = 1 + HANDSHAKE_BLOCK_LENGTH;
-/** Software version told in the first block of a digest handshake: not zero, or peers take it for a simple one. */
+/** Software version in the first block of a digest handshake: with zero, peers take it for a simple handshake. */
 const SERVER_DIGEST_VERSION = 0x0401_0001;
 const CLIENT_DIGEST_VERSION = 0x0900_7c02;
 
@@ -27,7 +27,7 @@ export interface HandshakeStep {
   readonly reply: Buffer | null;
 }
 
-/** Server side: waits for C0 C1, answers S0 S1 S2, waits for C2. C2 is not judged: clients send all kinds. */
+/** Server side: waits for C0 C1, answers S0 S1 S2, waits for C2. C2 is not checked: clients send all kinds. */
 export class ServerHandshake {
   readonly #staging = Buffer.allocUnsafe(HELLO_LENGTH);
   #staged = 0;

@@ -8,7 +8,7 @@ import { PublishClient, type PublishClientOptions, RtmpRefused } from './publish
 
 const TARGET = { app: 'live', stream: 'key', tcUrl: 'rtmp://h/live', fourCcs: [] };
 
-/** A client and a server that talk as soon as one of them says something. `piece` is how many bytes arrive at once. */
+/** A client and a server that answer each other at once. `piece`: number of bytes that arrive together. */
 function talk(options: Partial<PublishClientOptions> = {}, script: ServerScript = accept, piece = Number.POSITIVE_INFINITY) {
   const toClient: Buffer[] = [];
   const toServer: Buffer[] = [];
@@ -162,7 +162,7 @@ describe('PublishClient', () => {
       accept({ name, transactionId: name === 'connect' ? 1 : 4, args: [] }, scripted);
     survivesHostileBytes(
       (data) => {
-        // The handshake is over, the commands are under attack.
+        // The bytes follow the handshake, so they attack the commands.
         const { deliver, settle } = talk({}, () => undefined);
         settle();
         try {

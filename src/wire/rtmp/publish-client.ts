@@ -12,9 +12,9 @@ import { MessageType, type RtmpMessage } from './message.ts';
 const AUDIO_CHUNK_STREAM = 4;
 const DATA_CHUNK_STREAM = 5;
 const VIDEO_CHUNK_STREAM = 6;
-/** Large enough that most frames are one chunk, small enough for every server known. */
+/** Large enough to send most frames as one chunk, small enough for every known server. */
 const OWN_CHUNK_SIZE = 60_000;
-/** A server has nothing long to say. */
+/** Messages of servers are short. */
 const READER_LIMITS: ChunkReaderLimits = {
   mediaBytes: 65_536,
   controlBytes: 65_536,
@@ -26,7 +26,7 @@ const READER_LIMITS: ChunkReaderLimits = {
 const FLASH_VERSION = 'FMLE/3.0 (compatible; Millrace)';
 const Transaction = { CONNECT: 1, RELEASE: 2, FC_PUBLISH: 3, CREATE_STREAM: 4, PUBLISH: 5, FC_UNPUBLISH: 6, DELETE_STREAM: 7 } as const;
 
-/** The server said no; `code` is its word for it, such as `NetStream.Publish.BadName`. */
+/** The server refused; `code` is its reason, such as `NetStream.Publish.BadName`. */
 export class RtmpRefused extends Error {
   override readonly name = 'RtmpRefused';
   readonly code: string;
@@ -37,7 +37,7 @@ export class RtmpRefused extends Error {
   }
 }
 
-/** What to publish, and where its bytes go. `send` is called within the calls of the client. */
+/** The stream to publish, and the receiver of bytes. `send` is called within calls of the client. */
 export interface PublishClientOptions {
   readonly app: string;
   readonly stream: string;
@@ -48,7 +48,7 @@ export interface PublishClientOptions {
   readonly send: (bytes: Uint8Array) => void;
   /** The server accepts media from now on. Called once. */
   readonly onPublishing: () => void;
-  /** The server has begun a message and not finished it; may throw `ProtocolError` when these are too many. */
+  /** The server left a message unfinished; may throw `ProtocolError` if that happens too often. */
   readonly onDiscard: () => void;
 }
 
@@ -75,7 +75,7 @@ export class PublishClient {
     return this.#state === 'publishing';
   }
 
-  /** Says hello. Call once, when the connection is there. */
+  /** Starts the handshake. Call once, when the connection is open. */
   start(): void {
     this.#options.send(this.#handshake.hello);
   }
@@ -116,7 +116,7 @@ export class PublishClient {
     return this.#writer.gather({ ...head, streamId: this.#streamId, timestamp }, tag, out);
   }
 
-  /** Takes leave, so that the server ends the stream at once. Idempotent. */
+  /** Ends the publication, so that the server ends the stream at once. Idempotent. */
   finish(): void {
     const opened = this.#state === 'starting' || this.#state === 'publishing';
     if (opened) {
@@ -228,7 +228,7 @@ function statusIn({ args }: RtmpCommand): { level: string; code: string; descrip
   return { level: text('level'), code: text('code'), description: text('description') };
 }
 
-/** Peers choose these texts, and they end up in logs and answers. */
+/** Limit, because peers choose these texts, and they end up in logs and answers. */
 const MAX_TEXT = 200;
 
 function refusalIn(command: RtmpCommand): RtmpRefused {

@@ -1,6 +1,6 @@
-/** Where a publishing client goes: the URL a user gives, with or without a stream key beside it. */
+/** The URL to which a publishing client connects, with or without a separate stream key. */
 
-/** Texts as they go over the wire, nothing decoded. */
+/** Texts in the form in which they are sent, nothing decoded. */
 export interface PublishUrl {
   /** TLS from the start (`rtmps://`). */
   readonly secure: boolean;
@@ -9,7 +9,7 @@ export interface PublishUrl {
   readonly port: number;
   /** May hold slashes and a query. */
   readonly app: string;
-  /** Empty when the URL names none. */
+  /** Empty if the URL names no stream. */
   readonly stream: string;
   /** The `tcUrl` of the `connect` command. */
   readonly tcUrl: string;
@@ -21,8 +21,8 @@ const DEFAULT_PORT = { rtmp: 1935, rtmps: 443 } as const;
 const MAX_PORT = 65_535;
 
 /**
- * Takes `url` apart; null when it is no RTMP URL with a host and an application. With a stream key the whole path is
- * the application, without one its last segment is the stream.
+ * Splits `url`; null if it is no RTMP URL with a host and an application. With a stream key the whole path is the application, without one
+ * its last segment is the stream.
  */
 export function parsePublishUrl(url: string, streamKey: string): PublishUrl | null {
   const groups = PATTERN.exec(url)?.groups;

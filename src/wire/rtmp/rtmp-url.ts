@@ -1,4 +1,4 @@
-/** The URL an RTMP client connects with (`tcUrl`). */
+/** The URL to which an RTMP client connects (`tcUrl`). */
 
 /** Parts as written, nothing decoded. Empty text means absent. */
 export interface RtmpUrl {
@@ -17,7 +17,7 @@ const PATTERN =
   /^(?<scheme>[a-z][a-z0-9+.-]*):\/\/(?:[^/?@]*@)?(?<host>\[[^\]/?]*\]|[^:/?]*)(?::(?<port>\d*))?(?<path>\/[^?]*)?(?:\?(?<query>[^?]*))?/i;
 const MAX_PORT = 65_535;
 
-/** Null when `text` is no such URL. A second question mark ends the query. */
+/** Null for any other text. A second question mark ends the query. */
 export function parseRtmpUrl(text: string): RtmpUrl | null {
   const groups = PATTERN.exec(text)?.groups;
   if (groups === undefined) return null;

@@ -9,7 +9,7 @@ const MAX_BYTES = 8_388_608;
 export class AccessUnitBuilder {
   #bytes = new Uint8Array(FIRST_CAPACITY);
   #length = 0;
-  /** Where the unit under way begins; -1 outside of one. */
+  /** Start of the unfinished unit; -1 if there is none. */
   #unitAt = -1;
 
   get empty(): boolean {

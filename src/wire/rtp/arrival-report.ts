@@ -61,7 +61,7 @@ function readChunks(view: DataView, from: number, end: number, statuses: Uint8Ar
     const chunk = view.getUint16(at);
     if (chunk < 0x8000) {
       const run = Math.min(chunk & 0x1fff, statuses.length - n);
-      // A run of nothing would never end.
+      // An empty run would make this loop endless.
       if (run === 0) return null;
       statuses.fill(chunk >> 13, n, n + run);
       n += run;

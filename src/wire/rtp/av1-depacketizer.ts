@@ -1,7 +1,7 @@
 /**
  * AV1 out of RTP (RTP Payload Format For AV1, §4): fragments of OBUs → temporal units whose OBUs tell their sizes.
  *
- *  Z first element continues one | Y last element goes on | W 2 number of elements | N new sequence | 3 bits | elements
+ *  Z first element is a continuation | Y last element continues | W 2 number of elements | N new sequence | 3 bits | elements
  */
 import { ProtocolError } from '../../util/protocol-error.ts';
 import type { Depacketizer, DepacketizerSink } from './depacketizer.ts';
@@ -10,7 +10,7 @@ import type { RtpPacket } from './rtp-packet.ts';
 const CONTINUES = 0x80;
 const GOES_ON = 0x40;
 const MAX_UNIT = 8_388_608;
-/** Elements of a temporal unit: each is kept apart until the last has come, and the smallest has no byte. */
+/** Limit of elements in a temporal unit: each is kept until the unit is complete, and the smallest has no bytes. */
 const MAX_ELEMENTS = 16_384;
 const MAX_LEB128_BYTES = 8;
 const TEMPORAL_DELIMITER = 2;
@@ -87,7 +87,7 @@ export class Av1Depacketizer implements Depacketizer {
     this.#addUnit(fragments.length === 1 ? element : Buffer.concat(fragments));
   }
 
-  /** An OBU as it goes into the temporal unit: with its size, and without what only separates. */
+  /** Adds an OBU with its size; temporal delimiters and tile lists are left out. */
   #addUnit(obu: Uint8Array): void {
     const [header = 0] = obu;
     const headerLength = (header & 0x04) === 0 ? 1 : 2;

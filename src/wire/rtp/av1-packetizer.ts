@@ -2,7 +2,7 @@
  * AV1 temporal units into RTP payloads ("RTP Payload Format for AV1", version 1.0, section 4).
  *
  *      0 1 2 3 4 5 6 7
- *     |Z|Y| W |N|0 0 0|  Z, Y: the first / last unit goes on from / in another packet; W: 0, each unit has its length before
+ *     |Z|Y| W |N|0 0 0|  Z, Y: the first / last unit continues from / in another packet; W: 0, each unit has its length before
  *                        it; N: a coded video sequence begins
  */
 import { ObuCursor, ObuType } from '../../codecs/av1/obu.ts';
@@ -16,7 +16,7 @@ const EXTENSION_FLAG = 0x04;
 const SIZE_FLAG = 0x02;
 /** The length of one more fragment. */
 const FRAGMENT_COST = 3;
-/** They carry nothing over RTP. */
+/** OBUs that have no use over RTP. */
 const SKIPPED: ReadonlySet<number> = new Set([ObuType.TEMPORAL_DELIMITER, ObuType.TILE_LIST, ObuType.PADDING]);
 
 /** One unit in its form for RTP: its header without size, then its content. */

@@ -1,4 +1,4 @@
-/** RTP tells when to show a frame, not when to decode it: decoding times out of presentation times. */
+/** Decoding times computed from presentation times, because RTP carries no others. */
 
 const MAX_DEPTH = 16;
 
@@ -19,7 +19,7 @@ export class DecodeOrder {
     this.#frameTicks = frameTicks;
   }
 
-  /** The decoding time of the next frame; both in any one unit that does not wrap. */
+  /** The decoding time of the next frame; both times in the same unit, without wraps. */
   next(pts: number): number {
     if (this.#depth === 0) return pts;
     let at = this.#sorted.length;

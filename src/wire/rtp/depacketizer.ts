@@ -3,13 +3,13 @@ import type { RtpPacket } from './rtp-packet.ts';
 
 /** One access unit or frame. */
 export interface DepacketizedUnit {
-  /** 32 bits, as on the wire; audio frames behind the first of a packet have their own. */
+  /** 32 bits, as on the wire; computed for the later audio frames of a packet. */
   readonly timestamp: number;
   /** H.264 and H.265: NAL units behind 4-byte lengths. A buffer of its own. */
   readonly data: Uint8Array;
 }
 
-/** Takes units within `push`. */
+/** Called with units within `push`. */
 export type DepacketizerSink = (unit: DepacketizedUnit) => void;
 
 /** One for each source: keeps the beginning of an incomplete unit. */

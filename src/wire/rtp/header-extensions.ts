@@ -12,23 +12,23 @@ export type ExtensionUri = (typeof ExtensionUri)[keyof typeof ExtensionUri];
 
 const PROFILE = [0xbe, 0xde] as const;
 const HEAD = 4;
-/** The unit of playout delays on the wire, ms. */
+/** Unit of playout delays on the wire, ms. */
 const PLAYOUT_UNIT_MS = 10;
 const MAX_PLAYOUT = 0xfff;
 
-/** Which extensions a stream carries, by the ids its peer knows them under. */
+/** The extensions of a stream, with the ids that its peer announced. */
 export interface ExtensionIds {
   readonly absSendTime?: number | undefined;
   readonly transportCc?: number | undefined;
   readonly playoutDelay?: { readonly id: number; readonly minMs: number; readonly maxMs: number } | undefined;
-  /** Which m-line the stream is (RFC 9143 section 15); at most `MAX_MID_LENGTH` characters. */
+  /** The m-line of the stream (RFC 9143 section 15); at most `MAX_MID_LENGTH` characters. */
   readonly mid?: { readonly id: number; readonly value: string } | undefined;
 }
 
 /** Longest value of the one-byte form. */
 export const MAX_MID_LENGTH = 16;
 
-/** A block, and where what changes from packet to packet is written into it: byte offsets. */
+/** A block, with the byte offsets of the fields that change from packet to packet. */
 export interface ExtensionBlock {
   /** With its head, padded to words; empty when there is no extension. */
   readonly bytes: Uint8Array;

@@ -14,10 +14,10 @@ export interface Mpeg4Layout {
 }
 
 const MAX_FRAME = 65_536;
-/** Packets of a frame: each is kept apart until the last has come, and the smallest has one byte. */
+/** Limit of packets in a frame: each is kept until the frame is complete, and the smallest has one byte. */
 const MAX_PARTS = 1024;
 
-/** Takes several frames out of a packet and puts a frame together that several packets share. */
+/** Extracts several frames from a packet, and joins a frame that spans several packets. */
 export class Mpeg4Depacketizer implements Depacketizer {
   readonly #layout: Mpeg4Layout;
   #parts: Uint8Array[] = [];

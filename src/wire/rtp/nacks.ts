@@ -4,14 +4,14 @@ const GENERIC_NACK = 1;
 /** Limit of losses handled from one feedback packet. */
 const MAX_LOSSES = 512;
 
-/** Packets that a viewer asks for again, 16-bit sequence numbers. */
+/** Packets that a viewer requests again, 16-bit sequence numbers. */
 export interface Nack {
   /** The stream that lost packets. */
   readonly ssrc: number;
   readonly sequences: readonly number[];
 }
 
-/** The NACKs, and whether the packet says anything else. Broken packets end the reading. */
+/** The NACKs, and whether the compound has other packets. Reading ends at a broken packet. */
 export function readNacks(packet: Uint8Array): { readonly nacks: readonly Nack[]; readonly other: boolean } {
   const view = new DataView(packet.buffer, packet.byteOffset, packet.byteLength);
   const nacks: Nack[] = [];

@@ -12,9 +12,9 @@ interface NalLayout {
   readonly typeOf: (firstByte: number) => number;
   readonly aggregate: number;
   readonly fragment: number;
-  /** Types of the payload format that are not understood: interleaving, PACI. */
+  /** Unsupported types of the payload format: interleaving, PACI. */
   readonly refused: ReadonlySet<number>;
-  /** Type of access unit delimiters, which have no place behind lengths. */
+  /** Type of access unit delimiters, which are left out of units with lengths. */
   readonly delimiter: number;
   /** The header of the NAL unit to which a fragment belongs. */
   readonly rebuildHeader: (payload: Uint8Array, builder: AccessUnitBuilder) => void;
@@ -61,7 +61,7 @@ export class NalDepacketizer implements Depacketizer {
 
   push(packet: RtpPacket, lost: boolean, sink: DepacketizerSink): void {
     if (packet.timestamp !== this.#timestamp) {
-      // Without a marker the end of the last frame may be among the lost packets.
+      // The lost packets may include the end of the last frame, if it had no marker.
       if (lost) this.#broken ||= !this.#frame.empty;
       this.#finish(sink);
       this.#timestamp = packet.timestamp;

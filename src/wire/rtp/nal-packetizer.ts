@@ -16,7 +16,7 @@ interface NalRules {
   /** Begins a packet of several units whose headers were `first` and `second`. */
   beginGroup(out: PayloadBuffer): void;
   beginFragment(out: PayloadBuffer, first: number, second: number, start: boolean, end: boolean): void;
-  /** Bytes `beginGroup` and `beginFragment` write. */
+  /** Bytes that `beginGroup` and `beginFragment` write. */
   readonly groupHead: number;
   readonly fragmentHead: number;
 }

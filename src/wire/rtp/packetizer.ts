@@ -1,4 +1,4 @@
-/** Frames into RTP payloads: once for all viewers of a stream. */
+/** Turns frames into RTP payloads, once for all viewers of a stream. */
 
 /** The payloads of one frame back to back. Views into the packetizer's memory, valid until its next frame. */
 export interface Payloads {
@@ -6,9 +6,9 @@ export interface Payloads {
   readonly sizes: Uint32Array;
 }
 
-/** One for each track: payloads are good until its next frame. */
+/** One for each track: payloads are valid until its next frame. */
 export interface Packetizer {
-  /** Payloads of `frame`; none when nothing in it is worth sending. Throws ProtocolError when it is malformed. */
+  /** Payloads of `frame`; none for a frame without useful content. Throws ProtocolError for a malformed frame. */
   packetize(frame: Uint8Array): Payloads;
 }
 
@@ -47,7 +47,7 @@ export class PayloadBuffer {
 
   append(data: Uint8Array, start: number, end: number): void {
     this.#reserve(end - start);
-    // Short runs cost less byte by byte than a view of them.
+    // For few bytes a loop costs less than a view.
     if (end - start < 16) for (let n = start; n < end; n += 1) this.#bytes[this.#length + n - start] = data[n] ?? 0;
     else this.#bytes.set(data.subarray(start, end), this.#length);
     this.#length += end - start;

@@ -4,7 +4,7 @@ import { type Packetizer, PayloadBuffer, type Payloads } from './packetizer.ts';
 /** Start of a partition, partition 0. */
 const VP8_START = 0x10;
 
-/** `budget`: bytes of a payload at most, descriptor included. */
+/** `budget`: maximum bytes of a payload, descriptor included. */
 export class Vp8Packetizer implements Packetizer {
   readonly #budget: number;
   readonly #out = new PayloadBuffer();
@@ -27,7 +27,7 @@ export class Vp8Packetizer implements Packetizer {
   }
 }
 
-/** `budget`: bytes of a payload at most. */
+/** `budget`: maximum bytes of a payload. */
 export class OpusPacketizer implements Packetizer {
   readonly #budget: number;
   readonly #sizes = new Uint32Array(1);
@@ -36,7 +36,7 @@ export class OpusPacketizer implements Packetizer {
     this.#budget = budget;
   }
 
-  /** Each frame is a packet; a frame that does not fit cannot be sent at all. */
+  /** Each frame is a packet; a frame beyond `budget` cannot be sent at all. */
   packetize(frame: Uint8Array): Payloads {
     if (frame.length === 0 || frame.length > this.#budget) return { bytes: frame.subarray(0, 0), sizes: this.#sizes.subarray(0, 0) };
     this.#sizes[0] = frame.length;

@@ -25,7 +25,7 @@ export function buildNack(ownSsrc: number, mediaSsrc: number, sequences: readonl
   return writer.finish();
 }
 
-/** Says that the decoder needs a keyframe. */
+/** Reports that the decoder needs a keyframe. */
 export function buildPli(ownSsrc: number, mediaSsrc: number): Uint8Array {
   return head(Format.PLI, PAYLOAD_FEEDBACK, 2, ownSsrc, mediaSsrc).finish();
 }
@@ -56,7 +56,7 @@ export function buildRemb(ownSsrc: number, bitsPerSecond: number, ssrcs: readonl
   return writer.finish();
 }
 
-/** `words`: those behind the first. */
+/** `words`: number of words behind the first. */
 function head(format: number, type: number, words: number, ownSsrc: number, mediaSsrc: number): ByteWriter {
   return new ByteWriter(4 + words * 4)
     .u8(0x80 | format)

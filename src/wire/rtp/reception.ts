@@ -1,7 +1,7 @@
 /** Figures of receiver reports, RFC 3550 §6.4.1 and §A.8. */
 import type { ReceptionReport } from './rtcp-packet.ts';
 
-/** The reordering buffer, which knows the missing packets. */
+/** The reordering buffer, which counts the missing packets. */
 interface Ordered {
   readonly counters: { readonly received: number; readonly lost: number };
   /** Sequence number with its wraps in the upper 16 bits. */
@@ -15,14 +15,14 @@ export class Reception {
   #transit: number | null = null;
   #received = 0;
   #lost = 0;
-  /** The last sender report, and when it came. */
+  /** The last sender report, and its time of arrival. */
   #senderReport: { readonly compactNtp: number; readonly atMs: number } | null = null;
 
   constructor(clockRate: number) {
     this.#clockRate = clockRate;
   }
 
-  /** Clock ticks. */
+  /** Interarrival jitter, clock ticks. */
   get jitter(): number {
     return Math.round(this.#jitter);
   }
@@ -35,9 +35,9 @@ export class Reception {
     if (step < this.#clockRate * 2) this.#jitter += (step - this.#jitter) / 16;
   }
 
-  /** Since the last call, of 256. */
+  /** Share of packets lost since the last call, 1/256. */
   fractionLost({ received, lost }: { readonly received: number; readonly lost: number }): number {
-    // The source's counters start again from zero.
+    // A counter that is below its last value has restarted from zero.
     const newLost = Math.max(0, lost - this.#lost);
     const expected = Math.max(0, received - this.#received) + newLost;
     this.#received = received;

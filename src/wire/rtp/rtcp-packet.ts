@@ -64,16 +64,16 @@ function readSenderReport(view: DataView, at: number): SenderReport {
 /** A receiver's report about one source. */
 export interface ReceptionReport {
   readonly ssrc: number;
-  /** Lost since the last report, of 256. */
+  /** Share of packets lost since the last report, 1/256. */
   readonly fractionLost: number;
   readonly totalLost: number;
   /** Sequence number with its wraps in the upper 16 bits. */
   readonly highestSequence: number;
-  /** Variance of arrival, in the clock of the media. */
+  /** Interarrival jitter, in the clock of the media. */
   readonly jitter: number;
   /** `compactNtp` of the last sender report; 0 without one. */
   readonly lastReport: number;
-  /** Since that report, 1/65536 s. */
+  /** Time since that report, 1/65536 s. */
   readonly delaySinceLastReport: number;
 }
 
@@ -94,7 +94,7 @@ export function buildReceiverReport(ownSsrc: number, name: string, sources: read
     writer.u32(report.ssrc).u8(report.fractionLost).u24(Math.min(report.totalLost, 0x7f_ff_ff));
     writer.u32(report.highestSequence).u32(report.jitter).u32(report.lastReport).u32(report.delaySinceLastReport);
   }
-  // An item and at least one zero behind it, filled up to four bytes.
+  // An item and at least one zero after it, padded to four bytes.
   const padding = 4 - ((2 + name.length) % 4);
   writer
     .u8(0x81)

@@ -13,18 +13,18 @@ export class RtpClock {
     this.rate = rate;
   }
 
-  /** True when timestamps can be turned into time. */
+  /** True when timestamps can be converted to seconds. */
   get synchronised(): boolean {
     return this.#base !== null;
   }
 
-  /** A timestamp past its wraps; the first is taken as it is. Timestamps may step back by up to half of the range. */
+  /** A timestamp without wraps; the first remains as it is. Timestamps may step back by up to half of the range. */
   unwrap(timestamp: number): number {
     this.#last = this.#near(timestamp);
     return this.#last;
   }
 
-  /** Says when a timestamp is, in seconds of the session. */
+  /** Assigns seconds of the session to a timestamp. */
   synchronise(timestamp: number, seconds: number): void {
     this.#base = seconds - this.#near(timestamp) / this.rate;
   }
@@ -39,12 +39,12 @@ export class RtpClock {
     return (this.#base ?? 0) + ticks / this.rate;
   }
 
-  /** Seconds of the session for a timestamp that need not be one of a packet. */
+  /** Seconds of the session for a timestamp of 32 bits that may belong to no packet. */
   secondsAt(timestamp: number): number {
     return this.seconds(this.#near(timestamp));
   }
 
-  /** Past its wraps, without a step to it unless it is the first. */
+  /** The timestamp without wraps, the one nearest to the last; only the first timestamp becomes the last one here. */
   #near(timestamp: number): number {
     this.#last ??= timestamp;
     return this.#last + ((timestamp - this.#last) | 0);

@@ -4,13 +4,13 @@ import { sequenceDistance } from './rtp-packet.ts';
 
 /** A step back or ahead of more than this is a new beginning of the source, not a loss. */
 const MAX_STEP = 3000;
-/** Where indices begin: packets that were overtaken by the first have one, too. */
+/** First index, greater than 0 because packets that were overtaken by the first need indices, too. */
 const FIRST_INDEX = 0x1_00_00;
 /** Packets behind a gap that are kept for the missing ones, a second of a large stream. Beyond that the gap is given up. */
 const MAX_WAITING = 1500;
 /** Limit of missing packets to wait for; more at once mean a broken path, and requests would make it worse. */
 const MAX_MISSING = 500;
-/** Packets overtake each other by less than this, ms: nothing is asked for sooner. */
+/** Packets overtake each other by less than this, ms: no packet is requested sooner. */
 const REORDER_MS = 10;
 const MAX_REQUESTS = 10;
 /** Round trip while none was measured, ms. */
@@ -26,13 +26,13 @@ const NOTHING: readonly number[] = [];
 /** Packets since the source began. */
 export interface ReceiveCounters {
   received: number;
-  /** Given up. */
+  /** Packets given up. */
   lost: number;
-  /** Came when their place had been given up, or twice. */
+  /** Packets that came twice, or after they had been given up. */
   late: number;
-  /** Asked for again and come. */
+  /** Packets that arrived after a request. */
   recovered: number;
-  /** Requests, repeated ones included. */
+  /** Requested packets, repeated requests included. */
   requested: number;
 }
 
@@ -52,7 +52,7 @@ export type RtpPacketSink = (packet: RtpPacket, lost: boolean) => void;
 export class RtpReceiveBuffer {
   readonly counters: ReceiveCounters = { received: 0, lost: 0, late: 0, recovered: 0, requested: 0 };
   readonly #repeats: boolean;
-  /** By index, the sequence number past its wraps. */
+  /** Packets by index, which is the sequence number without wraps. */
   readonly #waiting = new Map<number, RtpPacket>();
   /** Oldest first. */
   readonly #missing = new Map<number, Missing>();
@@ -61,7 +61,7 @@ export class RtpReceiveBuffer {
   #roundTrip: number | null = null;
   #repeated = 0;
 
-  /** `repeats`: the sender sends lost packets again when it is asked. */
+  /** `repeats`: the sender retransmits packets on request. */
   constructor({ repeats }: { readonly repeats: boolean }) {
     this.#repeats = repeats;
   }
@@ -71,7 +71,7 @@ export class RtpReceiveBuffer {
     return Math.max(0, this.#highest - FIRST_INDEX) >>> 0;
   }
 
-  /** Packets that are waited for. */
+  /** Packets still expected. */
   get missing(): number {
     return this.#missing.size;
   }
@@ -102,7 +102,7 @@ export class RtpReceiveBuffer {
     while (this.#waiting.size > MAX_WAITING || this.#missing.size > MAX_MISSING) this.#skip(sink);
   }
 
-  /** A packet that was sent again: it fills a gap or nothing. */
+  /** Takes a retransmitted packet: it fills a gap, or is counted in `repeated`. */
   repeat(packet: RtpPacket, now: number, sink: RtpPacketSink): void {
     if (this.#next < 0) return;
     const index = this.#highest + sequenceDistance(this.#highest & 0xff_ff, packet.sequence);
@@ -110,7 +110,7 @@ export class RtpReceiveBuffer {
     else this.push(packet, now, sink);
   }
 
-  /** Packets that were sent again and not needed. */
+  /** Retransmitted packets that were not needed. */
   get repeated(): number {
     return this.#repeated;
   }
@@ -154,13 +154,13 @@ export class RtpReceiveBuffer {
     this.#missing.delete(index);
     if (missing.asked === 0) return;
     this.counters.recovered += 1;
-    // Which of several requests was answered is not known.
+    // After several requests it is unknown which one was answered.
     if (missing.asked > 1) return;
     const measured = Math.min(MAX_ROUND_TRIP, now - missing.askedAt);
     this.#roundTrip = this.#roundTrip === null ? measured : this.#roundTrip + (measured - this.#roundTrip) / 8;
   }
 
-  /** Gives the first gap up: continues with the first packet behind it. */
+  /** Gives up the first gap: continues with the first packet behind it. */
   #skip(sink: RtpPacketSink): void {
     while (this.#next <= this.#highest && !this.#waiting.has(this.#next)) {
       this.#missing.delete(this.#next);

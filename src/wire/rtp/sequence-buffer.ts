@@ -10,7 +10,7 @@ const DEFAULT_DEPTH = 64;
 export interface SequenceCounters {
   received: number;
   lost: number;
-  /** Came when their place had been given up, or twice. */
+  /** Packets that came twice, or after they had been given up. */
   late: number;
 }
 
@@ -20,13 +20,13 @@ interface WaitingPacket {
 }
 
 /**
- * Hands packets on in order. A gap is waited for until `depth` packets have come behind it; depth 0 waits for nothing,
- * which is right for a connection that keeps the order.
+ * Passes packets on in order. A gap is given up when `depth` packets have come behind it; depth 0 waits for nothing, which is right for a
+ * connection that keeps the order.
  */
 export class SequenceBuffer {
   readonly counters: SequenceCounters = { received: 0, lost: 0, late: 0 };
   readonly #depth: number;
-  /** Waiting packets by sequence number, in the order they came. */
+  /** Waiting packets by sequence number, in their order of arrival. */
   readonly #waiting = new Map<number, WaitingPacket>();
   #expected = -1;
   #wraps = 0;
@@ -35,7 +35,7 @@ export class SequenceBuffer {
     this.#depth = depth;
   }
 
-  /** Last sequence number handed on, with its wraps in the upper 16 bits. */
+  /** Last sequence number passed on, with its wraps in the upper 16 bits. */
   get highest(): number {
     return this.#expected < 0 ? 0 : (this.#wraps * 2 ** 16 + this.#expected - 1) >>> 0;
   }
@@ -64,13 +64,13 @@ export class SequenceBuffer {
     }
   }
 
-  /** When the first of the packets came that wait; infinite for none. */
+  /** Arrival of the oldest waiting packet; infinite for none. */
   get #waitingSince(): number {
     const [oldest] = this.#waiting.values();
     return oldest?.arrivedAt ?? Number.POSITIVE_INFINITY;
   }
 
-  /** Gives the gap up: continues with the first packet behind it. */
+  /** Gives up the gap: continues with the first packet behind it. */
   #skip(sink: (packet: RtpPacket, lost: boolean) => void): void {
     let nearest: RtpPacket | null = null;
     let least = MAX_STEP + 1;

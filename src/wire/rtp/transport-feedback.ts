@@ -13,7 +13,7 @@ const REFERENCE_MS = 64;
 /** Deltas count quarters of a millisecond. */
 const TICKS_PER_MS = 4;
 const TICKS_PER_REFERENCE = REFERENCE_MS * TICKS_PER_MS;
-/** Limit of sequence numbers in one packet: even with large deltas throughout it stays below usual packet sizes. */
+/** Limit of sequence numbers in one packet: it stays below usual packet sizes even if all deltas are large. */
 const MAX_STATUSES = 400;
 /** Arrivals kept for the next feedback; the oldest are forgotten first. */
 const MAX_ARRIVALS = 1000;
@@ -26,10 +26,10 @@ const Status = { MISSING: 0, SMALL: 1, LARGE: 2 } as const;
 
 /** One for each publisher; the owner calls `take` whenever feedback is due. Waiting arrivals are bounded. */
 export class TransportFeedback {
-  /** Ticks of arrival by sequence number past its wraps. */
+  /** Ticks of arrival by sequence number without wraps. */
   #arrivals = new Map<number, number>();
   #highest = -1;
-  /** Where the next feedback begins; -1 before the first. */
+  /** First number of the next feedback; -1 before the first. */
   #base = -1;
   #number = 0;
 
@@ -43,7 +43,7 @@ export class TransportFeedback {
     const ahead = this.#highest < 0 ? 0 : sequenceDistance(this.#highest & 0xff_ff, sequence);
     if (this.#highest < 0 || Math.abs(ahead) > MAX_STEP) {
       this.#arrivals.clear();
-      // Room for packets that were overtaken by the first.
+      // Leaves room for packets that were overtaken by the first.
       this.#highest = sequence + 0x1_00_00;
       this.#base = this.#highest;
     }
@@ -73,7 +73,7 @@ export class TransportFeedback {
     return packets;
   }
 
-  /** The number of arrivals that fit into one packet: their numbers lie close together and the deltas fit 16 bits. */
+  /** The number of arrivals that fit into one packet: their numbers are close together and the deltas fit into 16 bits. */
   #fitting(indices: readonly number[], from: number, base: number): number {
     let count = 1;
     let ticks = this.#arrivals.get(indices[from] ?? 0) ?? 0;

@@ -35,7 +35,7 @@ test('the round trip is the time since the report minus the delay at the viewer'
   const seconds = (now / 1000 + 2_208_988_800) % 0x1_0000;
   const sentAt = (seconds - 2) * 0x1_0000;
   expect(roundTrip(report(sentAt, 1.75 * 0x1_0000), now)).toBe(0.25);
-  // Clocks in ms may be a little behind.
+  // Clocks that count ms may be a little behind.
   expect(roundTrip(report(sentAt, 2.001 * 0x1_0000), now)).toBe(0);
   expect(roundTrip(report(0, 0), now)).toBeNull();
   expect(roundTrip(report(sentAt, 4 * 0x1_0000), now)).toBeNull();

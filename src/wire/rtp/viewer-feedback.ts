@@ -6,7 +6,7 @@ const ARRIVALS_FORMAT = 15;
 const PayloadFormat = { PLI: 1, FIR: 4, APPLICATION: 15 } as const;
 const REMB = 0x5245_4d42;
 const REPORT_LENGTH = 24;
-/** Arrival reports of one compound that are read; players send one. */
+/** Limit of arrival reports read from one compound; players send one. */
 const MAX_ARRIVAL_REPORTS = 4;
 
 /** A viewer's report of one RTP stream: a report block (RFC 3550 section 6.4.1). */
@@ -14,13 +14,13 @@ export interface ViewerReport {
   readonly ssrc: number;
   /** Share of packets lost since the last report, 0 to 1. */
   readonly fractionLost: number;
-  /** Since the start; negative with duplicates. */
+  /** Packets lost since the start; negative with duplicates. */
   readonly totalLost: number;
   /** In units of the RTP clock. */
   readonly jitter: number;
-  /** Middle 32 bits of the NTP time of the last sender report that came; 0: none did. */
+  /** Middle 32 bits of the NTP time of the last sender report that arrived; 0 without one. */
   readonly lastReport: number;
-  /** Since that came, in 1/65536 s. */
+  /** Time since that arrived, 1/65536 s. */
   readonly sinceReport: number;
 }
 
@@ -35,18 +35,21 @@ export interface ViewerFeedback {
   readonly arrivals: readonly ArrivalReport[];
 }
 
-/** Seconds from the beginning of NTP to that of Unix. */
+/** Seconds from the epoch of NTP to that of Unix. */
 const NTP_OFFSET = 2_208_988_800;
 const NTP_UNITS = 0x1_0000;
-/** A longer time is not a round trip. */
+/** Longer times are not round trips. */
 const MAX_ROUND_TRIP_S = 60;
 
-/** Seconds from our report to the viewer and back, when this one came at `now` (wall clock, ms); null: it does not tell (RFC 3550 section 6.4.1). */
+/**
+ * Round trip to the viewer, s, from a report that came at `now` (wall clock, ms); null if the report does not show it (RFC 3550 section
+ * 6.4.1).
+ */
 export function roundTrip({ lastReport, sinceReport }: ViewerReport, now: number): number | null {
   if (lastReport === 0) return null;
   const ntp = Math.floor((now / 1000 + NTP_OFFSET) * NTP_UNITS) % 2 ** 32;
   const units = (ntp - lastReport - sinceReport) | 0;
-  // Clocks that read in ms may find that it took less than nothing.
+  // The difference of two clocks that count ms may be negative.
   const seconds = Math.max(0, units / NTP_UNITS);
   return units < -NTP_UNITS || seconds > MAX_ROUND_TRIP_S ? null : seconds;
 }

@@ -4,7 +4,7 @@ import type { Depacketizer, DepacketizerSink } from './depacketizer.ts';
 import type { RtpPacket } from './rtp-packet.ts';
 
 const MAX_FRAME = 8_388_608;
-/** Packets of a frame: each is kept apart until the last has come, and the smallest has one byte. */
+/** Limit of packets in a frame: each is kept until the frame is complete, and the smallest has one byte. */
 const MAX_PARTS = 16_384;
 
 /** A frame extends from the start of partition 0 to the marker bit. */

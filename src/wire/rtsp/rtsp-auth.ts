@@ -7,7 +7,7 @@ interface Challenge {
   readonly parameters: ReadonlyMap<string, string>;
 }
 
-/** A name is tried at its first letter only: a long word without a value would be gone through once for each of its letters. */
+/** Matches begin at the first letter of a name, so that a long word without a value is not searched again from each of its letters. */
 const PARAMETER = /(?<![\w-])([\w-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,]*))/g;
 const HASHES: Readonly<Record<string, string>> = { MD5: 'md5', 'SHA-256': 'sha256' };
 
@@ -22,8 +22,8 @@ export class RtspAuthenticator {
   }
 
   /**
-   * Takes the `WWW-Authenticate` headers of a 401 and uses the strongest scheme. False if none is supported, or if the credentials were
-   * refused under the same challenge before. Not every server announces a stale nonce, so a new nonce is always tried.
+   * Takes the `WWW-Authenticate` headers of a 401 and uses the strongest scheme. False if none is supported, or if the same challenge was
+   * refused before. Not every server announces a stale nonce, so a new nonce is always tried.
    */
   accept(headers: readonly string[]): boolean {
     const challenges = headers.map(parseChallenge);

@@ -9,7 +9,7 @@ export interface MediaDescription {
   readonly payloadType: number;
   /** Encoding name of its `rtpmap` in lower case; empty for the static types, which are known by number. */
   readonly encoding: string;
-  /** Ticks per second, a whole number; 0 when the description does not tell. */
+  /** Ticks per second, a whole number; 0 if the description has none. */
   readonly clockRate: number;
   readonly channels: number;
   /** Parameters of its `fmtp`, names in lower case. */
@@ -74,7 +74,7 @@ function ofFormat(section: SdpSection, name: string, payloadType: number): strin
   return byFormat(section, name).get(String(payloadType))?.[0]?.trim();
 }
 
-/** 0 if the text is not a clock rate. */
+/** A clock rate; 0 for any other text. */
 function clockRate(text: string | undefined): number {
   const value = Number(text);
   return Number.isInteger(value) && value >= 1 && value <= MAX_CLOCK_RATE ? value : 0;

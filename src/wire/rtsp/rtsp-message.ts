@@ -6,12 +6,12 @@ export interface RtspResponse {
   readonly kind: 'response';
   readonly status: number;
   readonly reason: string;
-  /** By name in lower case; values of repeated headers, in order. */
+  /** Values of each header in order, by name in lower case. */
   readonly headers: ReadonlyMap<string, readonly string[]>;
   readonly body: Uint8Array;
 }
 
-/** Servers may send requests too. */
+/** A request: servers may send them, too. */
 export interface RtspRequest {
   readonly kind: 'request';
   readonly method: string;
@@ -33,7 +33,7 @@ const DOLLAR = 0x24;
 const INTERLEAVED_HEADER = 4;
 const MAX_HEADER = 16_384;
 const MAX_BODY = 262_144;
-/** A line end and an empty line: LF CR LF. */
+/** Length of the end of a header: a line end and an empty line, LF CR LF. */
 const MAX_END = 3;
 const FIRST_CAPACITY = 4096;
 const LATIN1 = new TextDecoder('latin1');
@@ -44,7 +44,10 @@ export class RtspReader {
   #carried = 0;
   /** Minimum length of the unfinished item; with fewer bytes, parsing is pointless. */
   #wanted = 0;
-  /** Bytes of the unfinished message in which its header does not end: a header that comes byte by byte is not searched again for each. */
+  /**
+   * Number of bytes of the unfinished message that were searched for the end of its header, so that a header that comes byte by byte is not
+   * searched again for each.
+   */
   #searched = 0;
 
   /**
@@ -132,7 +135,7 @@ function messageOf(startLine: string, headers: ReadonlyMap<string, readonly stri
   throw new ProtocolError('RTSP', `no RTSP message: ${JSON.stringify(startLine.slice(0, 60))}`);
 }
 
-/** Offset behind the empty line after the header that begins at `from`, or -1; it does not begin in the first `searched` bytes. */
+/** Offset behind the empty line that ends the header at `from`, or -1. That line does not begin in the first `searched` bytes. */
 function endOfHeader(data: Uint8Array, from: number, searched: number): number {
   const limit = Math.min(data.length, from + MAX_HEADER);
   for (let at = from + searched; at < limit; at += 1) {

@@ -2,7 +2,7 @@
 
 import { hasHiddenCharacter } from '../../util/hidden-characters.ts';
 
-/** Percent-decoded; the password is empty where the URL has none. */
+/** Percent-decoded; the password is empty if the URL has none. */
 export interface RtspCredentials {
   readonly user: string;
   readonly password: string;
@@ -13,16 +13,16 @@ export interface RtspUrl {
   /** Without brackets. */
   readonly host: string;
   readonly port: number;
-  /** The URI for requests: without credentials. */
+  /** The URI for requests, without credentials. */
   readonly uri: string;
-  /** Null when the URL has none. */
+  /** Null if the URL has none. */
   readonly credentials: RtspCredentials | null;
 }
 
 const DEFAULT_PORT = 554;
 const PATTERN = /^rtspc?:\/\/(?:([^@/]*)@)?(\[[0-9a-f:.]+\]|[^:/?#@[\]\s]+)(?::(\d{1,5}))?([/?][^\s#]*)?$/i;
 
-/** Parses a URL; null when it is none. A password may hold `:` and, escaped, everything else. */
+/** Parses a URL; null for any other text. A password may contain `:`, and all other characters percent-encoded. */
 export function parseRtspUrl(text: string): RtspUrl | null {
   const match = PATTERN.exec(text);
   if (match === null) return null;
@@ -30,7 +30,7 @@ export function parseRtspUrl(text: string): RtspUrl | null {
   const number = port === undefined ? DEFAULT_PORT : Number(port);
   if (number < 1 || number > 65_535) return null;
   const credentials = login === undefined ? null : credentialsOf(login);
-  // They go into lines of text.
+  // Credentials and URI are written into header lines.
   if (hasHiddenCharacter(`${credentials?.user ?? ''}${credentials?.password ?? ''}${text}`)) return null;
   const authority = port === undefined ? host : `${host}:${port}`;
   return {
@@ -55,7 +55,10 @@ function unescaped(text: string): string {
   }
 }
 
-/** The URI of a track: `control` of its description may be absolute, relative to `base`, or `*` for the whole. White space is escaped. */
+/**
+ * The URI of a track: `control` of its description may be absolute, relative to `base`, or `*` for the whole session. White space is
+ * escaped.
+ */
 export function controlUri(base: string, control: string): string {
   return joined(base, control).replace(/\s/g, encodeURIComponent);
 }

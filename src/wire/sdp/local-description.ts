@@ -30,13 +30,13 @@ export interface LocalMedia {
   readonly layers?: readonly string[];
 }
 
-/** The values in which this server's descriptions differ. */
+/** The values in which this server's descriptions differ from each other. */
 export interface LocalDescription {
   readonly credentials: IceCredentials;
   /** SHA-256 in hex pairs. */
   readonly fingerprint: string;
   readonly setup: 'actpass' | 'active' | 'passive';
-  /** Without `a=`; empty when they travel beside the description. */
+  /** Candidates without `a=`; empty if they are sent beside the description. */
   readonly candidates: readonly string[];
   readonly cname: string;
   /** Names the stream to the peer. */
@@ -44,7 +44,7 @@ export interface LocalDescription {
   readonly medias: readonly LocalMedia[];
 }
 
-/** The text, lines ending with CRLF. It says `OvenMediaEngine` as its origin, as the reference server does. */
+/** The text, lines ending with CRLF. Its origin is `OvenMediaEngine`, as in the reference server's. */
 export function serializeDescription(description: LocalDescription): string {
   const { credentials, fingerprint, setup, medias, streamId } = description;
   const bundled = medias.filter((media) => !media.rejected).map(({ mid }) => mid);
@@ -101,7 +101,7 @@ function sourceLines({ ssrc, rtxSsrc }: { readonly ssrc: number; readonly rtxSsr
   return [`a=ssrc-group:FID ${ssrc} ${rtxSsrc}`, ...named(ssrc), ...named(rtxSsrc)];
 }
 
-/** An m-line of an offer that is not wanted. */
+/** An unwanted m-line of an offer. */
 export function rejectedMedia({ kind, mid }: { readonly kind: string; readonly mid: string }): LocalMedia {
   return { kind, mid, rejected: true, payloads: [], extensions: [], sends: null };
 }

@@ -5,7 +5,7 @@
 import { ProtocolError } from '../../util/protocol-error.ts';
 
 const MAX_MEDIA = 32;
-/** Attributes of one m-line, and of the session: browsers send a few hundred. */
+/** Limit of attributes of one m-line, and of the session: browsers send a few hundred. */
 const MAX_ATTRIBUTES = 1024;
 
 /** One `a=` line; the value is empty if there is no colon. */
@@ -14,7 +14,7 @@ export interface SdpAttribute {
   readonly value: string;
 }
 
-/** The head of a description, or an m-line. */
+/** The session part of a description, or an m-line. */
 export interface SdpSection {
   /** Number of its first line, from 1. */
   readonly line: number;
@@ -25,12 +25,15 @@ export interface SdpSection {
   readonly bandwidth: string | undefined;
 }
 
-/** Handling of lines that do not have the form `x=…`: browsers send none, cameras do. */
+/** Handling of lines without the form `x=…`: browsers send none, cameras do. */
 export type StrayLines = 'refuse' | 'skip';
 
 type OpenSection = { -readonly [Key in keyof SdpSection]: SdpSection[Key] } & { readonly attributes: SdpAttribute[] };
 
-/** The head first; empty when the text does not begin with `v=`. Throws `ProtocolError`; `offset` is the number of the line, from 1. */
+/**
+ * The session part, then the m-lines; empty if the text does not begin with `v=`. Throws `ProtocolError`; `offset` is the number of the
+ * line, from 1.
+ */
 export function splitSections(text: string, stray: StrayLines): SdpSection[] {
   const sections: OpenSection[] = [];
   let line = 0;
@@ -90,7 +93,7 @@ export function formatParameters(text: string): Map<string, string> {
   return parameters;
 }
 
-/** The payload type that a word of an m-line is (RFC 3551); null when it is none. */
+/** The payload type in a word of an m-line (RFC 3551); null for any other word. */
 export function payloadTypeOf(format: string): number | null {
   return /^\d{1,3}$/.test(format) && Number(format) <= 127 ? Number(format) : null;
 }

@@ -1,4 +1,4 @@
-/** How a peer proves who it is, by its session description (RFC 8122, RFC 5763 section 5, RFC 8839 section 5.4). */
+/** How a peer authenticates itself, by its session description (RFC 8122, RFC 5763 section 5, RFC 8839 section 5.4). */
 
 import { ProtocolError } from '../../util/protocol-error.ts';
 import type { IceCredentials } from '../ice/ice-credentials.ts';
@@ -8,13 +8,13 @@ import type { SessionDescription } from './session-description.ts';
 export interface PeerSecurity {
   /** `sha-256 AA:BB:…`. */
   readonly fingerprint: string;
-  /** Our part in the handshake. */
+  /** Our role in the handshake. */
   readonly role: 'client' | 'server';
   /** The credentials for this server's connectivity checks. */
   readonly remote: IceCredentials;
 }
 
-/** As long as RFC 8839 section 5.4 has them, and of more characters: peers are not that strict. */
+/** The lengths of RFC 8839 section 5.4, with more characters: peers are not that strict. */
 const UFRAG = /^[!-~]{4,256}$/;
 const PASSWORD = /^[!-~]{22,256}$/;
 
@@ -27,6 +27,6 @@ export function securityOf({ medias }: SessionDescription): PeerSecurity {
   const { ufrag, password } = media;
   if (!UFRAG.test(ufrag) || !PASSWORD.test(password))
     throw new ProtocolError('SDP_ICE', 'the session description has no a=ice-ufrag and a=ice-pwd as RFC 8839 has them');
-  // A peer that answers `passive` waits for us; all others begin.
+  // A peer that answers `passive` waits for us; all others start the handshake.
   return { fingerprint: media.fingerprint, role: media.setup === 'passive' ? 'client' : 'server', remote: { ufrag, password } };
 }

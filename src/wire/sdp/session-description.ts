@@ -24,7 +24,7 @@ export interface SdpPayload {
   readonly feedback: readonly string[];
 }
 
-/** An m-line. Security and direction are those at the head of the description where it has none of its own. */
+/** An m-line; if it has no security or direction, those of the session part apply. */
 export interface SdpMedia {
   /** `audio`, `video`, `application` … */
   readonly kind: string;
@@ -42,9 +42,9 @@ export interface SdpMedia {
   readonly payloads: readonly SdpPayload[];
   /** URI → id. */
   readonly extensions: ReadonlyMap<string, number>;
-  /** The announced SSRCs of the peer (RFC 5576), each with that of its retransmissions or 0. */
+  /** The announced SSRCs of the peer (RFC 5576), each with the SSRC of its retransmissions, or 0. */
   readonly sources: readonly { readonly ssrc: number; readonly rtxSsrc: number }[];
-  /** Restriction identifiers of the simulcast layers that the peer wants to send (RFC 8853), in its order; empty without. */
+  /** Restriction identifiers of the simulcast layers that the peer wants to send (RFC 8853), in its order; empty without simulcast. */
   readonly layers: readonly string[];
 }
 
@@ -148,7 +148,9 @@ function readSources({ attributes }: SdpSection): { ssrc: number; rtxSsrc: numbe
   return own.map((ssrc) => ({ ssrc, rtxSsrc: repairs.get(ssrc) ?? 0 }));
 }
 
-/** `a=simulcast:send hi,alternative;~paused;low`: of alternatives the first counts. Layers without `a=rid:<id> send` do not. */
+/**
+ * `a=simulcast:send hi,alternative;~paused;low`: the first of several alternatives is used. Layers without `a=rid:<id> send` are ignored.
+ */
 function readLayers({ attributes }: SdpSection): string[] {
   const rids = new Set(attributes.filter(({ name }) => name === 'rid').flatMap(({ value }) => ridOf(value) ?? []));
   const simulcast = attributes.find(({ name }) => name === 'simulcast')?.value.split(' ') ?? [];

@@ -10,13 +10,13 @@ export interface AccessControl {
   readonly resource: string | null;
   /** `h`: host name. */
   readonly host: string | null;
-  /** `s`: id of a session that was agreed on before. */
+  /** `s`: id of a session, agreed on before. */
   readonly session?: string;
   /** `m`: `request`, `publish` or `bidirectional`. */
   readonly mode: string | null;
 }
 
-/** Null when the text does not have the syntax: it is then an address as it stands. Values may contain `=`. */
+/** Null if the text lacks the syntax: then it is an address. Values may contain `=`. */
 export function parseAccessControl(streamId: string): AccessControl | null {
   if (!streamId.startsWith(PREFIX)) return null;
   const values = new Map<string, string>();

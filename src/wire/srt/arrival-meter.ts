@@ -1,11 +1,11 @@
-/** How fast packets arrive and how fast they could: figures of full acknowledgements. */
+/** Rate of arriving packets and capacity of the link, for full acknowledgements. */
 
 const INTERVAL = 1_000_000;
-/** After every packet whose number ends in 0 (base 16) the next one follows at once: their distance shows the capacity. */
+/** Senders send the packet after every sequence number that ends in 0 (base 16) at once: the distance of the two shows the capacity. */
 const PROBE_MASK = 15;
 const SMOOTHING = 8;
 
-/** One for each receiving half; times are µs. The capacity comes of pairs of packets that senders let go back to back. */
+/** One for each receiving half; times are µs. The capacity is measured on pairs of packets that senders send back to back. */
 export class ArrivalMeter {
   /** Packets per second over the last whole second. */
   packetRate = 0;
@@ -17,7 +17,7 @@ export class ArrivalMeter {
   #probeAt = -1;
   #probeGap = 0;
 
-  /** One packet that is no retransmission; `now` in µs. */
+  /** Counts a packet that is no retransmission; `now` in µs. */
   count(sequence: number, bytes: number, now: number): void {
     this.#packets += 1;
     this.#bytes += bytes;
@@ -28,7 +28,7 @@ export class ArrivalMeter {
     if (step !== 0) this.#probeAt = -1;
   }
 
-  /** Packets per second the link could carry; 0 when not known. */
+  /** Packets per second that the link could carry; 0 if unknown. */
   get linkCapacity(): number {
     return this.#probeGap > 0 ? Math.round(1_000_000 / this.#probeGap) : 0;
   }

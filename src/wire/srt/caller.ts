@@ -60,7 +60,7 @@ export interface CallerOptions {
   readonly peer: string;
 }
 
-/** Told once how the call has ended, within `receive`, `tick` or `cancel`. */
+/** Called once with the result of the call, within `receive`, `tick` or `cancel`. */
 export interface CallOutcome {
   onConnected(terms: AgreedTerms): void;
   /** Called once, instead of `onConnected`. */
@@ -116,12 +116,12 @@ export class SrtCaller {
     }
   }
 
-  /** When `tick` has something to do, µs. */
+  /** Time of the next `tick`, µs. */
   get dueAt(): number {
     return Math.min(this.#startedAt + this.#options.timeout, this.#sentAt + REPEAT_INTERVAL);
   }
 
-  /** Repeats handshakes and gives up in time; to be called when `dueAt` has come. */
+  /** Repeats handshakes, and gives up after the timeout; call it at `dueAt`. */
   tick(now: number): void {
     if (this.#done) return;
     if (now - this.#startedAt >= this.#options.timeout) {

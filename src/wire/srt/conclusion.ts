@@ -11,7 +11,7 @@ import {
 import { RejectionCode } from './rejection.ts';
 import { MIN_VERSION } from './terms.ts';
 
-/** A caller's wish, well-formed and possible. */
+/** A well-formed request of a caller that this implementation can fulfil. */
 export interface Conclusion {
   readonly capabilities: SrtCapabilities;
   readonly streamId: string;

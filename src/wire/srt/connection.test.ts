@@ -20,7 +20,7 @@ test('send reports when it next needs a tick, and earlier due times stay', () =>
     expect(told.length).toBe(count + 1);
     expect(Math.min(before, told[count] ?? Number.NaN)).toBeLessThanOrEqual(connection.dueAt);
   }
-  // Silence is looked after in a second; the first packet wants its acknowledgement sooner.
+  // Silence is checked within a second; the first packet must be acknowledged sooner.
   expect(told[0]).toBeLessThan(1_000_000);
 });
 

@@ -1,6 +1,6 @@
 /**
- * One established SRT connection in live mode, draft-sharabayko-srt-01 §4 to §6. It has no socket and no timer: datagrams
- * and the time go in, datagrams and payloads come out. All times are µs of one monotonic clock.
+ * One established SRT connection in live mode, draft-sharabayko-srt-01 §4 to §6, without socket and timer: its owner passes it datagrams
+ * and the time, and gets datagrams and payloads. All times are µs of one monotonic clock.
  */
 import { ProtocolError } from '../../util/protocol-error.ts';
 import {
@@ -26,7 +26,7 @@ import { writeU32 } from './words.ts';
 
 /** Silence after which a keep-alive is sent, µs. */
 const KEEP_ALIVE_INTERVAL = 1_000_000;
-/** Least distance of key material, sent or judged, µs: deriving keys costs a millisecond. */
+/** Minimum time between key material sent, and between key material checked, µs: deriving keys costs a millisecond. */
 const KEY_INTERVAL = 50_000;
 
 /** Why a connection ended. */
@@ -40,7 +40,7 @@ export interface SrtConnectionEvents {
   /** Payloads in order, each a view into a buffer of its own that passes to the owner. */
   onData(payload: Uint8Array): void;
   onClosed(reason: SrtCloseReason): void;
-  /** Something was sent, so `tick` is wanted at `at` µs, or sooner if that was so before. */
+  /** A payload was sent, so `tick` is due at `at` µs, or at an earlier time that was given before. */
   onDue?(at: number): void;
 }
 
@@ -50,7 +50,7 @@ export interface SrtConnectionLimits {
   readonly idleTimeout: number;
   /** Packets kept for sending (again), a power of two. */
   readonly sendBuffer: number;
-  /** Packets kept until they are handed out, a power of two. */
+  /** Packets kept until they are passed on, a power of two. */
   readonly receiveBuffer: number;
   readonly bandwidth: SendBandwidth;
 }
@@ -70,14 +70,14 @@ export interface AgreedTerms {
   /** Number of the first packet we send, and of the first one the peer does. */
   readonly initialSequence: number;
   readonly peerInitialSequence: number;
-  /** Our clock when our timestamps are 0. */
+  /** Time on our clock at which our timestamps are 0. */
   readonly startedAt: number;
-  /** When the handshake was concluded, on our clock and on the peer's. */
+  /** End of the handshake, on our clock and on the peer's. */
   readonly concludedAt: number;
   readonly peerTimestamp: number;
-  /** How long we hold packets back, µs. */
+  /** Time for which we hold packets back, µs. */
   readonly latency: number;
-  /** How long the peer does, µs. */
+  /** Time for which the peer holds packets back, µs. */
   readonly peerLatency: number;
   /** The peer skips packets that come too late. */
   readonly tooLateDrop: boolean;
@@ -167,7 +167,7 @@ export class SrtConnection {
     };
   }
 
-  /** When `tick` has something to do, µs. */
+  /** Time of the next `tick`, µs. */
   get dueAt(): number {
     const silent = Math.min(this.#heardAt + this.#limits.idleTimeout + 1, this.#sentAt + KEEP_ALIVE_INTERVAL);
     const keys = this.terms.keys?.announcement ? this.#keysSentAt + this.#keyInterval : Number.POSITIVE_INFINITY;
@@ -181,18 +181,21 @@ export class SrtConnection {
   send(payload: Uint8Array, now: number): boolean {
     if (this.#closed) return false;
     const taken = this.#sender.push(payload, now);
-    // A payload may bring the sender forward, and a new key with it; nothing else.
+    // A payload can make `tick` due sooner only for the sender, and for a new key.
     this.#events.onDue?.(this.terms.keys === null ? this.#sender.dueAt : this.dueAt);
     return taken;
   }
 
-  /** Takes a datagram for this connection; keeps and changes its buffer. Returns when `tick` is wanted, µs, or sooner if it was before. */
+  /**
+   * Takes a datagram for this connection; keeps and changes its buffer. Returns when `tick` is due, µs; an earlier time that was returned
+   * before remains.
+   */
   receive(datagram: Uint8Array, now: number): number {
     if (this.#closed) return Number.POSITIVE_INFINITY;
     this.#heardAt = now;
     if (!isControlPacket(datagram)) {
       this.#receiver.receive(datagram, now);
-      // Media brings nothing else forward.
+      // Media makes `tick` due sooner only for the receiver.
       return this.#receiver.dueAt;
     }
     try {
@@ -204,7 +207,7 @@ export class SrtConnection {
     return this.dueAt;
   }
 
-  /** Everything that depends on time; to be called when `dueAt` has come, and as often as one likes. */
+  /** Does everything that depends on time; call it at `dueAt`, or more often. */
   tick(now: number): void {
     if (this.#closed) return;
     if (now - this.#heardAt > this.#limits.idleTimeout) {
@@ -274,7 +277,7 @@ export class SrtConnection {
     this.#sink.send(serializeUserDefined(ExtensionType.KEY_RESPONSE, answer, this.#link.address(now)), null);
   }
 
-  /** From one announcement of keys to the next, µs. */
+  /** Time between announcements of keys, µs. */
   get #keyInterval(): number {
     return Math.max(KEY_INTERVAL, 1.5 * this.#link.rtt.rtt);
   }

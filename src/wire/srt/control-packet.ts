@@ -1,4 +1,4 @@
-/** Control packets but the handshake, draft-sharabayko-srt-01 §3.2.2 to §3.2.9. */
+/** Control packets except the handshake, draft-sharabayko-srt-01 §3.2.2 to §3.2.9. */
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { ControlType, HEADER_LENGTH, MESSAGE_NUMBER_MASK } from './header.ts';
 import { type LossRange, parseLossList, serializeLossList } from './loss-list.ts';
@@ -33,19 +33,19 @@ export type ControlPacket =
   | { readonly type: 'peer-error'; readonly code: number }
   /** A message of the extension `subtype`, 3 and 4 for key material. */
   | { readonly type: 'user-defined'; readonly subtype: number; readonly content: Uint8Array }
-  /** Of no use here. */
+  /** A packet without use here. */
   | { readonly type: 'other'; readonly code: number };
 
 const LIGHT_ACK_LENGTH = 4;
 const SMALL_ACK_LENGTH = 16;
 const FULL_ACK_LENGTH = 28;
 const RANGE_LENGTH = 8;
-/** Payload of an Ethernet frame (1500 bytes) without the IP and UDP headers: our announced maximum. */
+/** Payload of an Ethernet frame (1500 bytes) without the IP and UDP headers: the maximum that we announce. */
 const MAX_LENGTH = 1472;
 /** libsrt never sends a bare header; some receivers expect that. */
 const EMPTY_BODY_LENGTH = 4;
 
-/** Reads a control packet that is no handshake. `content` is a view. Throws `ProtocolError`. */
+/** Reads a control packet other than a handshake. `content` is a view. Throws `ProtocolError`. */
 export function parseControlPacket(datagram: Uint8Array): ControlPacket {
   if (datagram.length < HEADER_LENGTH || datagram.length > MAX_LENGTH)
     throw new ProtocolError('SRT_HEADER', `control packet of ${datagram.length} bytes`, 0);
@@ -100,7 +100,7 @@ function parseDropRequest(datagram: Uint8Array): ControlPacket {
   return { type: 'drop-request', message: readU32(datagram, 4) & MESSAGE_NUMBER_MASK, range: { first, last } };
 }
 
-/** Where a packet goes and when it leaves. */
+/** Destination and departure of a packet. */
 export interface ControlAddress {
   /** µs since the start of the sender's connection; the low 32 bits are sent. */
   readonly timestamp: number;
@@ -139,7 +139,7 @@ export function serializeLightAck(sequence: number, address: ControlAddress): Ui
   return packet;
 }
 
-/** A full acknowledgement (§3.2.4): everything before `sequence` has come. */
+/** A full acknowledgement (§3.2.4): everything before `sequence` has arrived. */
 export function serializeAck(number: number, sequence: number, report: LinkReport, address: ControlAddress): Uint8Array {
   const packet = control(ControlType.ACK, FULL_ACK_LENGTH, address, number);
   const { rtt, rttVariance, availableBuffer, receiveRate, linkCapacity, receiveByteRate } = report;
@@ -148,7 +148,7 @@ export function serializeAck(number: number, sequence: number, report: LinkRepor
   return packet;
 }
 
-/** At most `maxBytes` of loss list. */
+/** A NAK with at most `maxBytes` of loss list. */
 export function serializeNak(ranges: readonly LossRange[], maxBytes: number, address: ControlAddress): Uint8Array {
   const list = serializeLossList(ranges, maxBytes);
   const packet = control(ControlType.NAK, list.length, address);

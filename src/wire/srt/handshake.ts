@@ -23,7 +23,7 @@ import { REJECTION_BASE } from './rejection.ts';
 import { SEQUENCE_MASK } from './sequence.ts';
 import { readU16, readU32, writeU16, writeU32 } from './words.ts';
 
-/** The steps of a handshake; from 1000 on the field says why it is refused (`RejectionCode`). */
+/** The steps of a handshake; numbers from 1000 on are reasons of a refusal (`RejectionCode`). */
 export const HandshakeType = {
   INDUCTION: 1,
   WAVE_A_HAND: 0,
@@ -33,11 +33,11 @@ export const HandshakeType = {
 
 /** The version of the handshake, not of SRT. */
 export const HANDSHAKE_V4 = 4;
-/** That of a conclusion with extensions; induction still says 4. */
+/** Version of a conclusion with extensions; an induction still has 4. */
 export const HANDSHAKE_V5 = 5;
-/** In the extension field of an induction answer: the listener speaks SRT. */
+/** Extension field of an induction answer: the listener speaks SRT. */
 export const SRT_MAGIC = 0x4a_17;
-/** In the extension field of an induction request: datagrams. */
+/** Extension field of an induction request: datagrams. */
 export const UDT_DATAGRAM = 2;
 
 /** Bits of the extension field of a conclusion. */
@@ -67,13 +67,13 @@ export const SrtFlag = {
   PACKET_FILTER: 0x80,
 } as const;
 
-/** An extension as it stands on the wire; the content is a multiple of four bytes. */
+/** An extension on the wire; its content is a multiple of four bytes. */
 export interface HandshakeExtension {
   readonly type: number;
   readonly content: Uint8Array;
 }
 
-/** A handshake packet but for its header and the peer's address. */
+/** A handshake packet without its header and the peer's address. */
 export interface Handshake {
   readonly version: number;
   /** Key length in 8-byte units: 0, 2, 3 or 4. */
@@ -90,14 +90,14 @@ export interface Handshake {
   readonly extensions: readonly HandshakeExtension[];
 }
 
-/** Versions, abilities and delays: the content of a handshake request or response. */
+/** Versions, capabilities and delays: the content of a handshake request or response. */
 export interface SrtCapabilities {
   /** `0x010501` is 1.5.1. */
   readonly version: number;
   readonly flags: number;
-  /** ms the sender of this message waits before it hands out a packet. */
+  /** Time for which the sender of this message holds packets back, ms. */
   readonly receiverDelay: number;
-  /** ms it wants the other side to wait. */
+  /** Time for which the other side should hold packets back, ms. */
   readonly senderDelay: number;
 }
 
@@ -113,7 +113,7 @@ export function isHandshake(datagram: Uint8Array): boolean {
   return datagram[0] === 0x80 && datagram[1] === ControlType.HANDSHAKE;
 }
 
-/** The refusal a handshake carries, or null. */
+/** The refusal in a handshake, or null. */
 export function rejectionOf(handshake: Handshake): number | null {
   const refused = handshake.type >= REJECTION_BASE && handshake.type < HandshakeType.AGREEMENT;
   return refused ? handshake.type - REJECTION_BASE : null;
@@ -159,7 +159,7 @@ function parseExtensions(datagram: Uint8Array): HandshakeExtension[] {
   return extensions;
 }
 
-/** A handshake packet for the socket `destination`; `peer` is the receiver's address, which it may learn from it. */
+/** A handshake packet for the socket `destination`. `peer` is the address of the receiver, which may learn it from the packet. */
 export function serializeHandshake(
   handshake: Handshake,
   to: { readonly destination: number; readonly timestamp: number; readonly peer: string },
@@ -221,7 +221,7 @@ export function serializeCapabilities({ version, flags, receiverDelay, senderDel
   return content;
 }
 
-/** Text of the extensions that hold one (stream id, congestion control): every word has its bytes in reverse. Throws `ProtocolError`. */
+/** Text of an extension with text (stream id, congestion control): the bytes of every word are reversed. Throws `ProtocolError`. */
 export function parseTextExtension(content: Uint8Array): string {
   if (content.length > MAX_STREAM_ID_LENGTH) {
     throw new ProtocolError('SRT_HANDSHAKE', `text extension of ${content.length} bytes, ${MAX_STREAM_ID_LENGTH} are the most`, 0);
@@ -235,7 +235,7 @@ export function parseTextExtension(content: Uint8Array): string {
   }
 }
 
-/** The content of a text extension such as the stream id (§3.2.1.3): words of four bytes, each turned round. */
+/** The content of a text extension such as the stream id (§3.2.1.3): words of four bytes, each reversed. */
 export function serializeTextExtension(text: string): Uint8Array {
   const bytes = new TextEncoder().encode(text);
   const content = new Uint8Array(padded(bytes.length));

@@ -15,9 +15,9 @@
  */
 import { readU32, writeU32 } from './words.ts';
 
-/** Bytes, of data and control packets alike. */
+/** Length of the header of data and control packets, bytes. */
 export const HEADER_LENGTH = 16;
-/** The largest payload in a datagram of 1500 bytes: less IPv4, UDP and SRT headers. */
+/** The largest payload in an IP packet of 1500 bytes: without the IPv4, UDP and SRT headers. */
 export const MAX_PAYLOAD_LENGTH = 1456;
 /** Payload of seven transport stream packets, as every SRT program sends it. */
 export const LIVE_PAYLOAD_LENGTH = 1316;
@@ -33,13 +33,13 @@ export const ControlType = {
   ACK_ACK: 6,
   DROP_REQUEST: 7,
   PEER_ERROR: 8,
-  /** The subtype is an extension type of the handshake: key material for the most part. */
+  /** The subtype is an extension type of the handshake, mostly key material. */
   USER_DEFINED: 0x7f_ff,
 } as const;
 
-/** Which key a payload is encrypted with (KK). */
+/** The key of an encrypted payload (KK). */
 export const KeyFlag = { NONE: 0, EVEN: 1, ODD: 2 } as const;
-/** Any of these numbers. */
+/** Any value of `KeyFlag`. */
 export type KeyFlag = (typeof KeyFlag)[keyof typeof KeyFlag];
 
 const CONTROL_BIT = 0x80;
@@ -66,17 +66,17 @@ export function timestampOf(datagram: Uint8Array): number {
   return readU32(datagram, 8);
 }
 
-/** Only of data packets. */
+/** The sequence number of a data packet. */
 export function dataSequenceOf(datagram: Uint8Array): number {
   return readU32(datagram, 0);
 }
 
-/** Only of data packets; 3 is not a valid value. */
+/** The key flag of a data packet; 3 is not a valid value. */
 export function keyFlagOf(datagram: Uint8Array): number {
   return ((datagram[4] ?? 0) >> 3) & 3;
 }
 
-/** Only of data packets: sent before. */
+/** Whether a data packet is a retransmission. */
 export function isRetransmitted(datagram: Uint8Array): boolean {
   return ((datagram[4] ?? 0) & RETRANSMITTED_BIT) !== 0;
 }
@@ -91,7 +91,7 @@ export interface DataHeader {
   readonly destination: number;
 }
 
-/** Writes the header of a packet that is a whole message, sent for the first time, at `at`. */
+/** Writes at `at` the header of a packet that is a whole message and is sent for the first time. */
 export function writeDataHeader(target: Uint8Array, at: number, header: DataHeader): void {
   writeU32(target, at, header.sequence);
   writeU32(target, at + 4, SOLO | IN_ORDER | (header.keyFlag << KEY_SHIFT) | (header.message & MESSAGE_NUMBER_MASK));
@@ -99,7 +99,7 @@ export function writeDataHeader(target: Uint8Array, at: number, header: DataHead
   writeU32(target, at + 12, header.destination);
 }
 
-/** Says in a written data header that the packet is sent again. */
+/** Marks a written data header as that of a retransmission. */
 export function markRetransmitted(target: Uint8Array, at: number): void {
   target[at + 4] = (target[at + 4] ?? 0) | RETRANSMITTED_BIT;
 }

@@ -1,4 +1,4 @@
-/** The first round of a handshake, draft-sharabayko-srt-01 §4.3.1.1, alone: a listener answers it and keeps nothing. */
+/** The first round of a handshake alone, draft-sharabayko-srt-01 §4.3.1.1: a listener answers it and stores nothing. */
 import {
   HANDSHAKE_V4,
   HANDSHAKE_V5,
@@ -18,7 +18,7 @@ export function inductionRequest(socketId: number, peer: string): Uint8Array {
   return serializeHandshake(request, { destination: 0, timestamp: 0, peer });
 }
 
-/** Whether a datagram is the answer of an SRT listener to it. Throws `ProtocolError` for a handshake that is cut off. */
+/** Whether a datagram is the answer of an SRT listener to an induction. Throws `ProtocolError` for a truncated handshake. */
 export function answersInduction(datagram: Uint8Array): boolean {
   if (!isHandshake(datagram)) return false;
   const { type, version, extensionField } = parseHandshake(datagram);

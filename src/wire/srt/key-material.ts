@@ -20,7 +20,7 @@ export type KeyLength = 16 | 24 | 32;
 /** Supported contents of a key message: AES in counter mode. */
 export interface KeyMaterial {
   readonly keyLength: KeyLength;
-  /** Which keys are wrapped: the even one (1), the odd one (2), both, even first (3). */
+  /** The wrapped keys: even (1), odd (2), or both (3), the even one first. */
   readonly keys: number;
   /** 16 bytes. */
   readonly salt: Uint8Array;

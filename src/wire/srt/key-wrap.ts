@@ -3,7 +3,7 @@ import { createCipheriv, createDecipheriv, pbkdf2Sync } from 'node:crypto';
 import type { KeyLength } from './key-material.ts';
 
 const ITERATIONS = 2048;
-/** Only the last bytes of the salt go into the derivation. */
+/** The derivation uses only the last bytes of the salt. */
 const DERIVATION_SALT_LENGTH = 8;
 /** Integrity check value of RFC 3394. */
 const INITIAL_VALUE = Buffer.alloc(8, 0xa6);
@@ -22,7 +22,7 @@ export function wrapKeys(wrappingKey: Uint8Array, keys: Uint8Array): Uint8Array 
   return Buffer.concat([cipher.update(keys), cipher.final()]);
 }
 
-/** Null when the wrapping key is the wrong one. */
+/** Null if the wrapping key is wrong. */
 export function unwrapKeys(wrappingKey: Uint8Array, wrapped: Uint8Array): Uint8Array | null {
   const decipher = createDecipheriv(`id-aes${wrappingKey.length * 8}-wrap`, wrappingKey, INITIAL_VALUE);
   try {

@@ -9,18 +9,18 @@ export interface DatagramPeer {
   readonly port: number;
 }
 
-/** Where datagrams of one connection go. The bytes must stay as they are until they have left. */
+/** Receiver of the datagrams of one connection. The bytes must stay unchanged until they have been sent. */
 export interface DatagramSink {
   /** One datagram: `head`, then `payload` if there is one. */
   send(head: Uint8Array, payload: Uint8Array | null): void;
 }
 
-/** Made by the connection, for both of its halves. */
+/** Created by the connection, for both of its halves. */
 export interface Link {
   readonly sink: DatagramSink;
   readonly rtt: RttEstimator;
   /** Null on a connection without encryption. */
   readonly keys: SessionKeys | null;
-  /** For a control packet that leaves at `now` µs. */
+  /** Address of a control packet that is sent at `now` µs. */
   address(now: number): ControlAddress;
 }

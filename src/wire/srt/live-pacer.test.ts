@@ -3,7 +3,7 @@ import { LivePacer } from './live-pacer.ts';
 
 const SECOND = 1_000_000;
 const PAYLOAD = 1316;
-/** With the headers of SRT, UDP and IPv4. */
+/** Bytes of a packet with the headers of SRT, UDP and IPv4. */
 const ON_THE_WIRE = 1360;
 
 /** Passes this many payloads per second, evenly, from one second to another. */

@@ -1,14 +1,14 @@
 /** Live congestion control, draft-sharabayko-srt-01 §5.1: packets are spread so that a bandwidth is not exceeded. */
 import { HEADER_LENGTH, LIVE_PAYLOAD_LENGTH } from './header.ts';
 
-/** IPv4 and UDP. */
+/** Bytes of the IPv4 and UDP headers. */
 const LOWER_HEADERS = 28;
 const SIZE_SMOOTHING = 128;
-/** Timers are coarse: what could not leave in this time may leave at once, µs. */
+/** Timers are coarse: packets that were due within this time may be sent at once, µs. */
 const BURST = 20_000;
 const MEASURE_INTERVAL = 1_000_000;
 
-/** How much may be sent. */
+/** Limits of the bandwidth for sending. */
 export interface SendBandwidth {
   /** Bytes per second, all headers included; 0 derives it from the input. */
   readonly maximum: number;
@@ -36,7 +36,7 @@ export class LivePacer {
     this.#limit = limit;
   }
 
-  /** The application handed over a payload at `now` µs. */
+  /** Counts a payload of the application, handed over at `now` µs. */
   countInput(bytes: number, now: number): void {
     this.#averageSize += (bytes - this.#averageSize) / SIZE_SMOOTHING;
     if (this.#measuredAt < 0) this.#measuredAt = now;
@@ -48,17 +48,17 @@ export class LivePacer {
     this.#measuredAt = now;
   }
 
-  /** True when a packet may leave at `now`. */
+  /** True when a packet may be sent at `now`. */
   mayStart(now: number): boolean {
     return now >= this.#nextAt;
   }
 
-  /** When the next packet may leave, µs. */
+  /** Earliest time of the next packet, µs. */
   get nextAt(): number {
     return this.#nextAt;
   }
 
-  /** A packet has left. */
+  /** Counts a sent packet. */
   started(now: number): void {
     this.#nextAt = Math.max(this.#nextAt, now - BURST) + this.#period;
   }
@@ -73,7 +73,7 @@ export class LivePacer {
     const { maximum, input, overhead } = this.#limit;
     if (maximum > 0) return maximum;
     const known = input > 0 ? input : this.#inputRate;
-    // The input rate is unknown in the first second: then the input is not held back.
+    // The input rate is unknown in the first second, in which the input is not held back.
     return known === 0 ? DEFAULT_BANDWIDTH.maximum : Math.max(MIN_BANDWIDTH, (known * (100 + overhead)) / 100);
   }
 }

@@ -60,19 +60,19 @@ export interface SrtSession extends SrtConnectionEvents {
   onOpen(connection: SrtConnection): void;
 }
 
-/** Decides about callers; both are asked within the handshake and must answer at once. */
+/** Decides about callers; both methods are called within the handshake and must answer at once. */
 export interface CallPolicy {
-  /** The passphrase this caller must have; null: it must not encrypt. */
+  /** The passphrase that this caller must have; null: it must not encrypt. */
   passphrase(call: SrtCall): string | null;
-  /** Serves the caller, or says why not. */
+  /** Serves the caller, or returns the reason of a refusal. */
   open(call: SrtCall): SrtSession | RejectionCode;
-  /** A caller with a good cookie was refused before it came to `open`: wrong passphrase, unknown extension, no room. */
+  /** A caller with a valid cookie was refused before `open`: wrong passphrase, unknown extension, no room. */
   onRefused?(peer: DatagramPeer, code: RejectionCode): void;
   /** A caller has to ask again because too many passphrases were tried. */
   onDeferred?(peer: DatagramPeer): void;
 }
 
-/** Limits that are absent have defaults. */
+/** Absent limits have defaults. */
 export interface MultiplexerOptions {
   readonly sender: DatagramSender;
   /** Null: callers are not answered. */
@@ -86,9 +86,9 @@ export interface MultiplexerOptions {
   readonly maxConnections?: number;
   /** Passphrases tried per second, a millisecond of work each; callers beyond that have to ask again. */
   readonly maxKeyTrialsPerSecond?: number;
-  /** The same of one address, where the passphrase was wrong, or right and led to nothing; 0: no limit. */
+  /** Passphrases of one address tried per second that were wrong, or right without a connection; 0: no limit. */
   readonly maxWrongKeysPerSecond?: number;
-  /** `dueAt` was brought forward by something that was sent. */
+  /** `dueAt` is earlier now, because a packet was sent. */
   readonly onDue?: () => void;
   /** An internal failure on a peer's data, or in a session: that connection ends, the others continue. */
   readonly onFault?: (error: unknown) => void;
@@ -138,7 +138,7 @@ const DEFAULT_WRONG_KEYS = 20;
 /** Inductions answered at once, and per second: an answer costs a signature, and a peer can request it from any forged address. */
 const MAX_INDUCTIONS = { burst: 200, perSecond: 2000 } as const;
 
-/** The parameters of `call`. */
+/** Parameters of `call`. */
 export type OutgoingCall = Omit<CallerOptions, 'socketId' | 'peer'>;
 
 /** Owned by its port, which hands it datagrams and the time. `close` ends all connections and calls, telling the peers. */
@@ -153,7 +153,7 @@ export class SrtMultiplexer {
   readonly #cookies = new SynCookies();
   readonly #entries = new Map<number, Entry>();
   readonly #calls = new Map<number, PendingCall>();
-  /** Accepted connections by address and socket id of the caller, to know a repeated conclusion. */
+  /** Accepted connections by address and socket id of the caller, to recognise a repeated conclusion. */
   readonly #accepted = new Map<string, Entry>();
   #dueAt = Number.POSITIVE_INFINITY;
 
@@ -171,12 +171,12 @@ export class SrtMultiplexer {
     return this.#entries.size;
   }
 
-  /** True while time matters. */
+  /** True while `tick` is needed. */
   get busy(): boolean {
     return this.#entries.size > 0 || this.#calls.size > 0;
   }
 
-  /** When `tick` has something to do, or a little sooner, µs; infinite when nothing is to come of itself. */
+  /** Time of the next `tick`, or a little earlier, µs; infinite if none is needed. */
   get dueAt(): number {
     return this.#dueAt;
   }
@@ -207,7 +207,7 @@ export class SrtMultiplexer {
     else this.counters.stray += 1;
   }
 
-  /** Everything that depends on time; to be called soon after `dueAt`. */
+  /** Does everything that depends on time; call it soon after `dueAt`. */
   tick(now: number): void {
     for (const call of this.#calls.values()) this.#guardCall(call, () => call.caller.tick(now));
     forEachGuarded(
@@ -220,7 +220,7 @@ export class SrtMultiplexer {
     for (const { connection } of this.#entries.values()) this.#dueAt = Math.min(this.#dueAt, connection.dueAt);
   }
 
-  /** Calls a listener; resolves to the connection's session events through `session`, or `onFailed` is called. */
+  /** Calls a listener. Success calls `session.onOpen`, failure `onFailed`. */
   call(peer: DatagramPeer, call: OutgoingCall, session: SrtSession, onFailed: (error: SrtCallFailed) => void, now: number): SrtCaller {
     const socketId = this.#newSocketId();
     const sink = this.#sinkTo(peer);
@@ -290,7 +290,7 @@ export class SrtMultiplexer {
         return;
       }
       this.counters.malformed += 1;
-      // Only a caller that has proved its address is worth an answer.
+      // Only a caller that has proved its address gets an answer.
       if (handshake?.type === HandshakeType.CONCLUSION && this.#cookies.isValid(addressKey(from), handshake.cookie, now / 1000)) {
         this.#refuse(handshake, from, RejectionCode.ROGUE);
       }
@@ -365,7 +365,7 @@ export class SrtMultiplexer {
     if ((passphrase === null) !== (keyMaterial === null)) return refuse(RejectionCode.UNSECURE);
     let keys: SessionKeys | null = null;
     if (passphrase !== null && keyMaterial !== null) {
-      // That of the address first: who tries one passphrase after the other must not use up what all have together.
+      // The limit of the address is checked first: a caller that tries one passphrase after the other must not use up the common limit.
       const ms = now / 1000;
       if (!this.#wrongKeys.take(from.address, ms) || !this.#keyTrials.take(ms)) {
         this.counters.deferred += 1;
@@ -448,7 +448,7 @@ function conclusionAnswer(
   const extensions: HandshakeExtension[] = [
     { type: ExtensionType.HANDSHAKE_RESPONSE, content: serializeCapabilities(capabilitiesFor(latency)) },
   ];
-  // The same key material again means that it was taken.
+  // Repeating the key material confirms it.
   if (keyMaterial !== null) extensions.push({ type: ExtensionType.KEY_RESPONSE, content: keyMaterial });
   const answer = handshakeWith({
     version: HANDSHAKE_V5,

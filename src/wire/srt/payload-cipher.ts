@@ -4,7 +4,7 @@ import type { KeyLength } from './key-material.ts';
 import { writeU32 } from './words.ts';
 
 const BLOCK = 16;
-/** Blocks for the largest payload of a datagram. */
+/** Number of blocks in the largest payload of a datagram. */
 const MAX_BLOCKS = 92;
 
 /**

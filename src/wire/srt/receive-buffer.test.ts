@@ -25,7 +25,7 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
   { maxLength: 80 },
 );
 
-/** The plainest equivalent: the state of every number from `first` to `end`. */
+/** A simple equivalent: the state of every number from `first` to `end`. */
 class Model {
   first: number;
   end: number;

@@ -1,4 +1,4 @@
-/** Packets that have arrived and wait for their moment, in order: a ring by sequence number. */
+/** Packets that have arrived and wait for their time, in order: a ring by sequence number. */
 import type { LossRange } from './loss-list.ts';
 import { addSequence, sequenceOffset } from './sequence.ts';
 
@@ -6,13 +6,13 @@ const INITIAL_CAPACITY = 256;
 
 const MISSING = 0;
 const PRESENT = 1;
-/** Will never arrive, so it is not waited for. */
+/** The packet will never arrive, so the buffer does not wait for it. */
 const GIVEN_UP = 2;
 
 /** The result of inserting a packet. */
 export type Insertion = 'inserted' | 'duplicate' | 'late' | 'too-far';
 
-/** Grows up to its limit. */
+/** The buffer grows up to its limit. */
 export class ReceiveBuffer {
   readonly #limit: number;
   #capacity: number;
@@ -20,16 +20,16 @@ export class ReceiveBuffer {
   #dueTimes: Float64Array;
   #states: Uint8Array;
   #first: number;
-  /** Packets from `first` to the newest one seen, the missing included. */
+  /** Packets from `first` to the newest one, including missing packets. */
   #length = 0;
   /** Number of leading packets that are not missing. */
   #contiguous = 0;
-  /** No packet before this one is held, so a gap in front is not searched for every datagram. */
+  /** No packet before this one is held, which saves searching a gap in front for every datagram. */
   #head = 0;
   #missing = 0;
   #present = 0;
 
-  /** `limit` is the most packets it spans, a power of two. */
+  /** `limit`: maximum of packets between the first and the newest, a power of two. */
   constructor(firstSequence: number, limit: number) {
     this.#limit = limit;
     this.#capacity = Math.min(INITIAL_CAPACITY, limit);
@@ -39,7 +39,7 @@ export class ReceiveBuffer {
     this.#first = firstSequence;
   }
 
-  /** The number after the newest one seen. */
+  /** The number after the newest one. */
   get end(): number {
     return addSequence(this.#first, this.#length);
   }
@@ -50,7 +50,7 @@ export class ReceiveBuffer {
     return addSequence(this.#first, this.#contiguous);
   }
 
-  /** Packets waited for. */
+  /** Packets for which the buffer waits. */
   get missing(): number {
     return this.#missing;
   }
@@ -60,7 +60,7 @@ export class ReceiveBuffer {
     return this.#present;
   }
 
-  /** When the next packet is to be handed out, µs; infinite when none is held. */
+  /** Time at which the next packet must be passed on, µs; infinite if none is held. */
   get nextDueTime(): number {
     return this.#present === 0 ? Number.POSITIVE_INFINITY : (this.#dueTimes[this.#slot(this.#nextPresent())] ?? 0);
   }
@@ -97,7 +97,7 @@ export class ReceiveBuffer {
     return 'inserted';
   }
 
-  /** Continues at `sequence`, which is too far ahead, if nothing is held; returns the number of packets given up, or -1. */
+  /** Continues at `sequence`, which is too far ahead, if no packet is held; returns the number of packets given up, or -1. */
   skipTo(sequence: number): number {
     if (this.#present > 0) return -1;
     const lost = sequenceOffset(this.#first, sequence) - this.#length + this.#missing;
@@ -110,7 +110,7 @@ export class ReceiveBuffer {
     return lost;
   }
 
-  /** Removes a useless packet; it is not waited for again. */
+  /** Removes a useless packet, which is not expected again. */
   discard(sequence: number): void {
     const slot = sequence & (this.#capacity - 1);
     if (this.#states[slot] !== PRESENT) return;
@@ -183,7 +183,7 @@ export class ReceiveBuffer {
     this.#head = Math.max(0, this.#head - count);
   }
 
-  /** Where the first packet held is; there must be one. */
+  /** Offset of the first packet held; there must be one. */
   #nextPresent(): number {
     while (this.#states[this.#slot(this.#head)] !== PRESENT) this.#head += 1;
     return this.#head;

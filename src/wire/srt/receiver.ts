@@ -1,4 +1,4 @@
-/** The receiving half of a connection: puts in order, acknowledges, asks again, and hands out in time. */
+/** The receiving half of a connection: orders packets, acknowledges them, requests missing ones, and passes payloads on in time. */
 
 import { ArrivalMeter } from './arrival-meter.ts';
 import { serializeAck, serializeLightAck, serializeNak } from './control-packet.ts';
@@ -10,16 +10,16 @@ import { addSequence } from './sequence.ts';
 import { newReceiverStatistics } from './statistics.ts';
 import type { TsbpdClock } from './tsbpd-clock.ts';
 
-/** Between full acknowledgements, µs: 10 ms (§3.2.4), minus the time by which a source that sends every 10 ms may be early. */
+/** Time between full acknowledgements, µs: 10 ms (§3.2.4), minus a margin for sources that send every 10 ms, sometimes a little early. */
 const ACK_INTERVAL = 9000;
 /** Packets between light acknowledgements. */
 const LIGHT_ACK_EVERY = 64;
-/** Losses are not reported again sooner, µs (§4.8.2). */
+/** Minimum time before losses are reported again, µs (§4.8.2). */
 const MIN_NAK_INTERVAL = 20_000;
-/** Acknowledgements whose answers are awaited. */
+/** Limit of acknowledgements whose answers are awaited. */
 const MAX_AWAITED_ACKS = 256;
 
-/** A packet in the buffer whose key has not come. */
+/** A packet in the buffer whose key has not arrived. */
 interface SealedPacket {
   readonly datagram: Uint8Array;
   readonly sequence: number;
@@ -46,7 +46,7 @@ export class Receiver {
   readonly #deliver: (payload: Uint8Array) => void;
   readonly #ackTimes = new Float64Array(MAX_AWAITED_ACKS);
   readonly #ackNumbers = new Uint32Array(MAX_AWAITED_ACKS);
-  /** As many as the buffer holds at most. */
+  /** At most the packets in the buffer. */
   #sealed: SealedPacket[] = [];
   #ackNumber = 0;
   #ackedSequence: number;
@@ -67,7 +67,7 @@ export class Receiver {
     };
   }
 
-  /** When `tick` has something to do, µs; infinite when nothing is to come of itself. */
+  /** Time of the next `tick`, µs; infinite if none is needed. */
   get dueAt(): number {
     const { nextDueTime, missing } = this.#buffer;
     const nak = missing > 0 ? this.#nakAt + this.#nakInterval : Number.POSITIVE_INFINITY;
@@ -112,7 +112,7 @@ export class Receiver {
     }
     if (buffer.missing > missing) {
       statistics.packetsLost += buffer.missing - missing;
-      // The next regular report, which has this one, too, need not follow at once.
+      // The next periodic report, which repeats this loss, need not follow at once.
       if (now - this.#nakAt >= this.#nakInterval) this.#nakAt = now;
       this.#nak([{ first: expected, last: addSequence(sequence, -1) }], now);
     }
@@ -123,7 +123,7 @@ export class Receiver {
     }
   }
 
-  /** The peer has seen an acknowledgement: that measures the round trip. `timestamp` is the peer's. */
+  /** The peer answered an acknowledgement, which measures the round trip. `timestamp` is the peer's. */
   acknowledged(number: number, timestamp: number, now: number): void {
     const slot = number % MAX_AWAITED_ACKS;
     if (number === 0 || this.#ackNumbers[slot] !== number) return;
@@ -134,7 +134,7 @@ export class Receiver {
     if (number > this.#confirmedNumber) this.#confirmedNumber = number;
   }
 
-  /** The peer will not retransmit these. */
+  /** The peer will not retransmit these packets. */
   drop(range: LossRange): void {
     this.statistics.packetsDroppedLate += this.#buffer.giveUp(range);
   }
@@ -150,7 +150,7 @@ export class Receiver {
     }
   }
 
-  /** Hands out everything at once: nothing more will come. */
+  /** Passes everything on at once: no more packets will arrive. */
   flush(): void {
     this.#unseal(Number.POSITIVE_INFINITY);
     this.statistics.packetsDroppedLate += this.#buffer.release(Number.POSITIVE_INFINITY, this.#deliver);
@@ -166,12 +166,12 @@ export class Receiver {
     const keyFlag = keyFlagOf(datagram);
     const { keys } = this.#link;
     if (keys === null ? keyFlag === KeyFlag.NONE : keys.decrypt(keyFlag, sequence, datagram, HEADER_LENGTH)) return;
-    // A key may be announced again, and come after its first packets.
+    // The key may arrive later, because announcements are repeated.
     if (keys !== null && (keyFlag === KeyFlag.EVEN || keyFlag === KeyFlag.ODD)) this.#sealed.push({ datagram, sequence, dueTime });
     else this.#discard(sequence);
   }
 
-  /** Decrypts packets whose keys have come, and gives up those that are due. */
+  /** Decrypts packets whose keys have arrived, and gives up those that are due. */
   #unseal(now: number): void {
     if (this.#sealed.length === 0) return;
     this.#sealed = this.#sealed.filter(({ datagram, sequence, dueTime }) => {
@@ -186,7 +186,7 @@ export class Receiver {
     this.#buffer.discard(sequence);
   }
 
-  /** Interval of full acknowledgements; longer while only an unconfirmed acknowledgement is repeated. */
+  /** Interval of full acknowledgements; longer while they only repeat an unconfirmed one. */
   get #ackInterval(): number {
     if (this.#buffer.acknowledged !== this.#ackedSequence) return ACK_INTERVAL;
     if (this.#confirmedNumber === this.#ackNumber) return Number.POSITIVE_INFINITY;

@@ -2,7 +2,7 @@ import { KeyFlag } from './header.ts';
 import type { PayloadCipher } from './payload-cipher.ts';
 import { addSequence, sequenceOffset } from './sequence.ts';
 
-/** A replaced key is forgotten this many packets behind its last one: more than any buffer spans. */
+/** Packets after its last use, after which a replaced key is forgotten: more than any buffer spans. */
 const FORGOTTEN_AFTER = 2 ** 20;
 const NONE = -1;
 
@@ -12,16 +12,16 @@ export interface StreamKey {
   readonly cipher: PayloadCipher;
 }
 
-/** The keys that take turns under one flag. Members with sequence numbers are `NONE` while there is none. */
+/** The successive keys under one flag. Sequence numbers are `NONE` while unknown. */
 interface Slot {
   key: StreamKey | null;
-  /** Packets behind this one have `key`. */
+  /** Packets after this one have `key`. */
   from: number;
   /** The newest packet that had `key`. */
   used: number;
-  /** The turn of `key` is over before this one, which has the other flag. */
+  /** A packet with the other flag: the turn of `key` ended before it. */
   end: number;
-  /** Serves packets of the turn before that come late, up to `beforeEnd`. */
+  /** The previous key, for packets up to `beforeEnd` that come late. */
   before: StreamKey | null;
   beforeEnd: number;
   /** The newest packet with the flag. */
@@ -72,13 +72,13 @@ function choose(slot: Slot, other: Slot, sequence: number): StreamKey | null {
     slot.before = null;
   }
   if (!isNewer(sequence, slot.from)) return slot.before !== null && isNewer(slot.beforeEnd, sequence) ? slot.before : null;
-  // Behind a turn of the other slot comes another key.
+  // After a turn of the other slot this slot has another key.
   if (slot.end !== NONE && isNewer(sequence, slot.end)) return null;
   if (slot.key !== null && isNewer(sequence, slot.used)) slot.used = sequence;
   return slot.key;
 }
 
-/** Whether `sequence` lies behind `than`; every packet does behind `NONE`. */
+/** Whether `sequence` is after `than`; every number is after `NONE`. */
 function isNewer(sequence: number, than: number): boolean {
   if (sequence === NONE || than === NONE) return sequence !== NONE;
   return sequenceOffset(than, sequence) > 0;

@@ -1,4 +1,4 @@
-/** Why a connection is refused: a handshake type of 1000 and more carries the code, draft-sharabayko-srt-01 §3.2.1, table 7. */
+/** Reasons of a refusal: a handshake type from 1000 on contains the code, draft-sharabayko-srt-01 §3.2.1, table 7. */
 
 /** Handshake types from here on are refusals. */
 export const REJECTION_BASE = 1000;
@@ -36,7 +36,7 @@ export const RejectionCode = {
   LOCKED: 1423,
   UNAVAILABLE: 1503,
 } as const;
-/** Any of these numbers. */
+/** Any value of `RejectionCode`. */
 export type RejectionCode = (typeof RejectionCode)[keyof typeof RejectionCode];
 
 const NAMES = new Map<number, string>(Object.entries(RejectionCode).map(([name, code]) => [code, name.toLowerCase().replaceAll('_', ' ')]));

@@ -1,4 +1,4 @@
-/** Round trip time, smoothed as draft-sharabayko-srt-01 §4.10 says. All in µs. */
+/** Round trip time, smoothed by draft-sharabayko-srt-01 §4.10. All times in µs. */
 
 const INITIAL_RTT = 100_000;
 const INITIAL_VARIANCE = 50_000;

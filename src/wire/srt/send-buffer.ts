@@ -1,22 +1,22 @@
-/** Packets sent and not acknowledged yet, and those still to be sent: a ring by sequence number. */
+/** Packets not sent yet, or sent and not acknowledged: a ring by sequence number. */
 import { HEADER_LENGTH } from './header.ts';
 import { addSequence, sequenceOffset } from './sequence.ts';
 
 const INITIAL_CAPACITY = 256;
 
-/** Grows up to its limit. Payloads are kept by reference; headers are written into one buffer. */
+/** The buffer grows up to its limit. Payloads are kept by reference; headers are written into one buffer. */
 export class SendBuffer {
   readonly #limit: number;
   #capacity: number;
   #payloads: (Uint8Array | null)[];
   #headers: Uint8Array;
-  /** When the application handed the packet over, µs. */
+  /** Time at which the application handed the packet over, µs. */
   #origins: Float64Array;
-  /** When it was sent last, µs. */
+  /** Time at which the packet was last sent, µs. */
   #sentAt: Float64Array;
   /** 0 not sent, 1 sent once, 2 sent again. */
   #sendings: Uint8Array;
-  /** 1: the peer misses it. */
+  /** 1: the peer reported it missing. */
   #lost: Uint8Array;
   #first: number;
   #length = 0;
@@ -25,7 +25,7 @@ export class SendBuffer {
   /** No packet before this one is lost. */
   #lostFrom: number;
 
-  /** `limit` is the most packets it holds, a power of two. */
+  /** `limit`: maximum of packets, a power of two. */
   constructor(firstSequence: number, limit: number) {
     this.#limit = limit;
     this.#capacity = Math.min(INITIAL_CAPACITY, limit);
@@ -50,7 +50,7 @@ export class SendBuffer {
     return addSequence(this.#first, this.#length);
   }
 
-  /** Sequence number of the first packet that was never sent; `end` when all were. */
+  /** Sequence number of the first packet that was never sent; `end` if there is none. */
   get unsent(): number {
     return this.#unsent;
   }
@@ -72,17 +72,17 @@ export class SendBuffer {
     return this.#lostCount;
   }
 
-  /** When the oldest packet was handed over, µs; only while there is one. */
+  /** Time at which the oldest packet was handed over, µs; only while there is one. */
   get firstOrigin(): number {
     return this.origin(this.#first);
   }
 
-  /** When the packet was handed over, µs. */
+  /** Time at which the packet was handed over, µs. */
   origin(sequence: number): number {
     return this.#origins[this.#slot(sequence)] ?? 0;
   }
 
-  /** When the oldest packet was last sent, µs; only while a packet is in flight. */
+  /** Time at which the oldest packet was last sent, µs; only while a packet is in flight. */
   get firstSentAt(): number {
     return this.#sentAt[this.#slot(this.#first)] ?? 0;
   }
@@ -99,7 +99,7 @@ export class SendBuffer {
     return slot * HEADER_LENGTH;
   }
 
-  /** Where headers are written; another buffer after `add`. */
+  /** The buffer of all headers; `add` may replace it. */
   get headers(): Uint8Array {
     return this.#headers;
   }
@@ -114,7 +114,7 @@ export class SendBuffer {
     return payload;
   }
 
-  /** Times the packet was sent: 0, 1, or 2 for more. */
+  /** How often the packet was sent: 0, 1, or 2 for more. */
   sendings(sequence: number): number {
     return this.#sendings[this.#slot(sequence)] ?? 0;
   }
@@ -123,7 +123,7 @@ export class SendBuffer {
     return this.#sentAt[this.#slot(sequence)] ?? 0;
   }
 
-  /** The packet has been sent at `now`. */
+  /** Marks the packet as sent at `now`. */
   markSent(sequence: number, now: number): void {
     const slot = this.#slot(sequence);
     this.#sentAt[slot] = now;
@@ -135,7 +135,7 @@ export class SendBuffer {
     }
   }
 
-  /** The peer misses this packet, which must be in flight. */
+  /** Marks a packet as missing at the peer; it must be in flight. */
   markLost(sequence: number): void {
     const slot = this.#slot(sequence);
     if (this.#lost[slot] === 1) return;
@@ -144,7 +144,7 @@ export class SendBuffer {
     if (sequenceOffset(this.#lostFrom, sequence) < 0) this.#lostFrom = sequence;
   }
 
-  /** The oldest lost packet; -1 when there is none. */
+  /** The oldest lost packet; -1 if there is none. */
   firstLost(): number {
     if (this.#lostCount === 0) {
       this.#lostFrom = this.#unsent;

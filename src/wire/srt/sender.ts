@@ -1,4 +1,4 @@
-/** The sending half of a connection: numbers, paces, repeats and gives up packets. */
+/** The sending half of a connection: numbers packets, paces, repeats and drops them. */
 import { type LinkReport, serializeDropRequest } from './control-packet.ts';
 import { HEADER_LENGTH, KeyFlag, MESSAGE_NUMBER_MASK, markRetransmitted, writeDataHeader } from './header.ts';
 import type { Link } from './link.ts';
@@ -9,15 +9,15 @@ import { SendBuffer } from './send-buffer.ts';
 import { addSequence, sequenceOffset } from './sequence.ts';
 import { newSenderStatistics } from './statistics.ts';
 
-/** A packet is worth sending for at least this long, µs. */
+/** Minimum time for which a packet is worth sending, µs. */
 const MIN_LIFE = 1_000_000;
-/** On top of the peer's latency: two acknowledgement periods, µs. */
+/** Margin on top of the peer's latency: two acknowledgement periods, µs. */
 const LIFE_MARGIN = 20_000;
-/** A retransmission timeout is never shorter, µs. */
+/** Minimum retransmission timeout, µs. */
 const MIN_TIMEOUT = 50_000;
-/** Copies of one retransmission. */
+/** Limit of copies of one retransmission. */
 const MAX_COPIES = 3;
-/** Doubling of the timeout while nothing is acknowledged. */
+/** Limit of doublings of the timeout while nothing is acknowledged. */
 const MAX_BACKOFF = 5;
 
 /** The agreed terms of the handshake, and our own limits. */
@@ -27,7 +27,7 @@ export interface SenderOptions {
   readonly peerLatency: number;
   /** The peer skips packets that it gave up, so the sender may drop them. */
   readonly tooLateDrop: boolean;
-  /** Packets the peer can take. */
+  /** Packets that the peer can hold. */
   readonly flowWindow: number;
   /** Packets kept, a power of two. */
   readonly bufferLimit: number;
@@ -61,7 +61,7 @@ export class Sender {
     return this.#buffer.length;
   }
 
-  /** When `tick` has something to do, µs; infinite when nothing is to come of itself. */
+  /** Time of the next `tick`, µs; infinite if none is needed. */
   get dueAt(): number {
     const buffer = this.#buffer;
     if (buffer.length === 0) return Number.POSITIVE_INFINITY;
@@ -114,7 +114,7 @@ export class Sender {
     for (const range of ranges) {
       if (sequenceOffset(first, range.first) <= behind) continue;
       behind = sequenceOffset(first, range.last);
-      // Of several ranges that are gone the next report tells again.
+      // One drop request for each report: the next report repeats the other ranges.
       gone = this.#reportRange(range, { tellGone: !gone, now }) || gone;
     }
     this.transmit(now);
@@ -167,7 +167,7 @@ export class Sender {
     this.#link.sink.send(header, payload);
   }
 
-  /** True when some of the range is gone. */
+  /** True if packets of the range are no longer kept. */
   #reportRange({ first, last }: LossRange, { tellGone, now }: { tellGone: boolean; now: number }): boolean {
     const buffer = this.#buffer;
     const from = sequenceOffset(buffer.first, first);
@@ -180,7 +180,7 @@ export class Sender {
     }
     for (let offset = Math.max(0, from); offset <= to; offset += 1) {
       const sequence = addSequence(buffer.first, offset);
-      // A repeated report is no news while the retransmission is still under way.
+      // A report does not count while the retransmission is under way.
       const underWay = buffer.sendings(sequence) > 1 && now - buffer.sentAt(sequence) < this.#link.rtt.rtt;
       if (underWay) continue;
       this.statistics.packetsReportedLost += 1;
@@ -189,7 +189,7 @@ export class Sender {
     return isGone;
   }
 
-  /** Packets that the peer has given up by now need not be sent. */
+  /** Drops packets that the peer has given up by now. */
   #dropLate(now: number): void {
     const buffer = this.#buffer;
     if (!this.#tooLateDrop || buffer.length === 0 || now - buffer.firstOrigin <= this.#life) return;
@@ -201,12 +201,12 @@ export class Sender {
     this.statistics.packetsDroppedLate += count;
   }
 
-  /** Without an acknowledgement for this long, µs, packets are sent again. */
+  /** Time without an acknowledgement after which packets are sent again, µs. */
   get #timeout(): number {
     return Math.max(MIN_TIMEOUT, this.#link.rtt.upperBound) * 2 ** this.#backoff;
   }
 
-  /** The last packets of a burst can be lost without the peer knowing that there were any. */
+  /** The last packets of a burst can be lost without the peer knowing about them. */
   #repeatSilent(now: number): void {
     const buffer = this.#buffer;
     if (buffer.inFlight === 0 || buffer.lostCount > 0) return;

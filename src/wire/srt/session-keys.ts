@@ -24,7 +24,7 @@ interface KeyPair {
   odd: StreamKey | null;
 }
 
-/** The keys both directions share at first; each sender replaces its own later. */
+/** The keys that both directions share at first; each sender replaces its own later. */
 export class SessionKeys {
   /** Number of changes to another key for sending. */
   changes = 0;
@@ -45,7 +45,7 @@ export class SessionKeys {
     this.#refresh = refresh;
   }
 
-  /** The caller's: new random keys. */
+  /** Keys of the caller: new and random. */
   static generate(passphrase: string, keyLength: KeyLength, refresh: KeyRefresh = DEFAULT_KEY_REFRESH): SessionKeys {
     const keys = new SessionKeys(passphrase, refresh);
     keys.#keyLength = keyLength;
@@ -57,7 +57,7 @@ export class SessionKeys {
     return keys;
   }
 
-  /** The listener's, from the caller's key material; null when the passphrase is another one. Throws `ProtocolError`. */
+  /** Keys of the listener, from the caller's key material; null if the passphrase differs. Throws `ProtocolError`. */
   static receive(passphrase: string, content: Uint8Array, refresh: KeyRefresh = DEFAULT_KEY_REFRESH): SessionKeys | null {
     const keys = new SessionKeys(passphrase, refresh);
     const taken = keys.#take(content);
@@ -73,7 +73,7 @@ export class SessionKeys {
     return this.#keyLength;
   }
 
-  /** The key material of all keys sent with, for a handshake. */
+  /** The key material of all keys for sending, for a handshake. */
   message(): Uint8Array {
     const { even, odd } = this.#sending;
     const parts = [even, odd].flatMap((key) => (key === null ? [] : [key.bytes]));
@@ -110,7 +110,7 @@ export class SessionKeys {
     return taken;
   }
 
-  /** Decrypts a payload where it lies; false while its key has not come. */
+  /** Decrypts a payload in place; false while its key has not arrived. */
   decrypt(keyFlag: number, sequence: number, datagram: Uint8Array, start: number): boolean {
     const key = this.#receiving.of(keyFlag, sequence);
     if (key === null) return false;
@@ -118,7 +118,7 @@ export class SessionKeys {
     return true;
   }
 
-  /** The key the next `encrypt` uses. */
+  /** The key that the next `encrypt` uses. */
   get keyFlag(): KeyFlag {
     return this.#current === 'even' ? KeyFlag.EVEN : KeyFlag.ODD;
   }
@@ -139,7 +139,7 @@ export class SessionKeys {
     return this.#confirmed ? null : this.#announcement;
   }
 
-  /** The peer's answer to an announcement: the same bytes again mean yes. Anything else is ignored, so the question is repeated. */
+  /** The peer's answer to an announcement: the same bytes confirm it. Other answers are ignored, so the announcement is repeated. */
   confirm(content: Uint8Array): void {
     if (this.#announcement !== null && Buffer.compare(this.#announcement, content) === 0) this.#confirmed = true;
   }

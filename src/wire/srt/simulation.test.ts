@@ -123,7 +123,7 @@ describe('a connection over a bad link', () => {
       connection.send(numbered(sent), now);
       sent += 1;
       if (announced === null) return;
-      // The caller believes that its keys have come, so it changes to them.
+      // The caller takes its keys for confirmed, so it changes to them.
       const answer = serializeUserDefined(ExtensionType.KEY_RESPONSE, announced.subarray(16), { timestamp: 0, destination: socketId });
       link.inject(answer, LISTENER, false);
       if (comes && sent % 100 === 20) link.inject(Buffer.from(announced), CALLER, true);
@@ -198,7 +198,7 @@ describe('time', () => {
   });
 
   test('packets sent at once leave at the pace of INPUTBW and OHEADBW', () => {
-    // 100 packets a second and a quarter more.
+    // 100 packets per second and a quarter more.
     const bandwidth = { maximum: 0, input: 100 * 1360, overhead: 25 };
     const link = new SimulatedLink({ faults: GOOD, seed: 1, listener: { connectionLimits: { bandwidth } } });
     const { ours, theirs } = open(link, { latency: { receive: 3000, peer: 0 } });
@@ -382,7 +382,7 @@ describe('a hostile peer', () => {
     expect(connection.statistics.sender.packetsReportedLost).toBe(count);
     link.inject(serializeNak([...overlapping, ...overlapping], 1464, address), CALLER, true);
     expect(connection.malformed).toBe(1);
-    // Long gone, in many ranges: one answer.
+    // The packets are long gone, in many ranges: one answer suffices.
     link.run(SETTLE);
     const before = link.sent;
     const gone = Array.from({ length: 5 }, (_unused, index) => ({ first: initialSequence + 2 * index, last: initialSequence + 2 * index }));

@@ -3,7 +3,7 @@
 /** Counters of the sending half, which only grow. */
 export interface SenderStatistics {
   packetsSent: number;
-  /** Payloads, first sendings only. */
+  /** Bytes of payloads, without retransmissions. */
   bytesSent: number;
   packetsRetransmitted: number;
   /** Packets the peer reported missing. */
@@ -18,14 +18,14 @@ export interface SenderStatistics {
 export interface ReceiverStatistics {
   /** Retransmissions and duplicates included. */
   packetsReceived: number;
-  /** Payloads handed out. */
+  /** Bytes of the payloads passed on. */
   bytesDelivered: number;
   packetsDelivered: number;
   packetsRetransmitted: number;
   packetsDuplicate: number;
-  /** Packets found missing. */
+  /** Packets detected as missing. */
   packetsLost: number;
-  /** Packets that did not come in time. */
+  /** Packets that did not arrive in time. */
   packetsDroppedLate: number;
   /** Packets that came after they had been given up. */
   packetsBelated: number;

@@ -1,13 +1,13 @@
 /** Stream ids in OvenMediaEngine's three forms of an address, and in the standard `#!::` syntax. */
 import { type AccessControl, parseAccessControl } from './access-control.ts';
 
-/** Where a caller wants to go. */
+/** The stream that a caller requests. */
 export interface SrtTarget {
   /** Name of a virtual host, or one of its host names. */
   readonly host: string;
   readonly app: string;
   readonly stream: string;
-  /** File name of a playlist; null when the caller named none. */
+  /** File name of a playlist; null without one. */
   readonly playlist: string | null;
   /** The complete URL, query included, as access control signs it. It can hold secrets: not for logs. */
   readonly url: string;
@@ -18,8 +18,8 @@ export interface SrtTarget {
 const SCHEME = 'srt://';
 
 /**
- * `host/app/stream[/playlist][?query]`, the older `srt://host[:port]/app/stream[/playlist][?query]`, or either of them as
- * user name of the `#!::` syntax, or host and resource of that; percent-encoded once or not. Null when it is none of these.
+ * `host/app/stream[/playlist][?query]`, the older `srt://host[:port]/app/stream[/playlist][?query]`, either of them as user name of the
+ * `#!::` syntax, or its host and resource; percent-encoded once or not at all. Null for any other text.
  */
 export function parseStreamId(streamId: string): SrtTarget | null {
   const decoded = percentDecoded(streamId);
@@ -35,14 +35,14 @@ export function modeOf(streamId: string): string | null {
   return parseAccessControl(percentDecoded(streamId) ?? '')?.mode ?? null;
 }
 
-/** A stream id for logs: decoded, without what access control is shown by it, which is the query and `s`. */
+/** A stream id for logs: decoded, without credentials, which are in the query and in `s`. */
 export function withoutSecrets(streamId: string): string {
   const decoded = percentDecoded(streamId);
   if (decoded === null) return '…';
   return decoded.replaceAll(/(?<=^#!::|,)s=[^,]*/gi, 's=…').replace(/\?.*$/s, '?…');
 }
 
-/** A user name that is not an address belongs to a person; then host and resource name the stream. */
+/** A user name that is no address belongs to a person; then host and resource name the stream. */
 function resourceOf({ host, resource }: AccessControl): SrtTarget | null {
   return host === null || resource === null ? null : parseAddress(`${host}/${resource.replace(/^\//, '')}`);
 }
@@ -59,7 +59,7 @@ function parseAddress(text: string): SrtTarget | null {
   return { host, app, stream, playlist: playlist === undefined || playlist === '' ? null : playlist, url };
 }
 
-/** A text with a lone `%` was not encoded at all. Null: its bytes are no text. */
+/** A text with a lone `%` was not encoded at all. Null: the bytes are not UTF-8. */
 function percentDecoded(text: string): string | null {
   if (!/%[0-9a-f]{2}/i.test(text)) return text;
   try {

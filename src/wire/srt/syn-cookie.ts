@@ -4,7 +4,7 @@ import { KeyedHash } from '../../util/keyed-hash.ts';
 
 const PERIOD_MS = 60_000;
 
-/** One for each port. Keeps a secret and nothing else: callers cannot fill any memory. */
+/** One for each port. It stores only a secret, so callers cannot fill memory. */
 export class SynCookies {
   readonly #hash = new KeyedHash('sha256', randomBytes(32));
 
@@ -13,7 +13,7 @@ export class SynCookies {
     return this.#compute(peer, Math.floor(nowMs / PERIOD_MS));
   }
 
-  /** True for cookies of the running and of the last minute. */
+  /** True for cookies of the current and of the previous minute. */
   isValid(peer: string, cookie: number, nowMs: number): boolean {
     const period = Math.floor(nowMs / PERIOD_MS);
     return cookie === this.#compute(peer, period) || cookie === this.#compute(peer, period - 1);

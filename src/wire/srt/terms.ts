@@ -1,21 +1,21 @@
 /** The proposal of each side in a handshake, and the result. */
 import { HANDSHAKE_V5, type Handshake, type SrtCapabilities, SrtFlag } from './handshake.ts';
 
-/** The version of SRT we speak like. */
+/** The version of SRT that we announce. */
 const SRT_VERSION = 0x01_05_01;
 /** Older versions have no extended handshake. */
 export const MIN_VERSION = 0x01_03_00;
 /** Our capabilities: live mode with all features, no stream mode and no packet filter. */
 const OUR_FLAGS =
   SrtFlag.TSBPD_SENDER | SrtFlag.TSBPD_RECEIVER | SrtFlag.CRYPT | SrtFlag.TOO_LATE_DROP | SrtFlag.PERIODIC_NAK | SrtFlag.RETRANSMISSION;
-/** Bytes of an IP packet, as we propose. */
+/** Bytes of an IP packet, our proposal. */
 const MTU = 1500;
 
 /** Delays in ms, 0 to 65535. */
 export interface LatencyWish {
   /** We hold packets back for at least this long. */
   readonly receive: number;
-  /** The peer shall hold them back for at least this long. */
+  /** The peer should hold packets back for at least this long. */
   readonly peer: number;
 }
 
@@ -27,7 +27,7 @@ export function agreeOnLatency(own: LatencyWish, theirs: SrtCapabilities): Laten
   return { receive: Math.max(own.receive, theirs.senderDelay), peer: Math.max(own.peer, theirs.receiverDelay) };
 }
 
-/** Our capabilities for this latency; the same in a request and in a response. */
+/** Our capabilities for this latency; equal in a request and in a response. */
 export function capabilitiesFor(latency: LatencyWish): SrtCapabilities {
   return { version: SRT_VERSION, flags: OUR_FLAGS, receiverDelay: latency.receive, senderDelay: latency.peer };
 }

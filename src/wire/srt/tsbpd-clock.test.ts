@@ -3,7 +3,7 @@ import { TsbpdClock } from './tsbpd-clock.ts';
 
 const LATENCY = 120_000;
 const RTT = 40_000;
-/** Our time when the sender's clock showed 0, one way included. */
+/** Time on our clock at which the sender's clock showed 0, plus the time of one way. */
 const BASE = 5_000_000;
 
 /** Answers to acknowledgements of ten seconds, from a sender whose clock is `slow` µs behind where it was; each took `rtt`. */

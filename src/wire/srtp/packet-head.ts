@@ -1,4 +1,4 @@
-/** The parts of RTP and RTCP packets that protection looks at (RFC 3550 section 5.1, RFC 5761 section 4). */
+/** The parts of RTP and RTCP packets that protection needs (RFC 3550 section 5.1, RFC 5761 section 4). */
 const FIXED_HEADER = 12;
 
 /** Bytes of an RTP header with contributing sources and extension; 0 when the packet is too short or of another version. */

@@ -3,10 +3,10 @@ export const SrtpProfile = {
   AES128_CM_SHA1_80: 1,
   AEAD_AES_128_GCM: 7,
 } as const;
-/** Any of these numbers. */
+/** Any value of `SrtpProfile`. */
 export type SrtpProfile = (typeof SrtpProfile)[keyof typeof SrtpProfile];
 
-/** Bytes, of both profiles. */
+/** Bytes of the master key, for both profiles. */
 export const MASTER_KEY_LENGTH = 16;
 
 /** Bytes of the master salt. */
@@ -23,7 +23,7 @@ export interface SrtpKeys {
   readonly remoteSalt: Uint8Array;
 }
 
-/** For keys that were handed over: nothing of them stays in memory. */
+/** Erases keys that were handed over, so that none stay in memory. */
 export function wipeKeys({ localKey, localSalt, remoteKey, remoteSalt }: SrtpKeys): void {
   for (const secret of [localKey, localSalt, remoteKey, remoteSalt]) secret.fill(0);
 }

@@ -1,10 +1,10 @@
 /** Sliding window of 128 packet indices (RFC 3711 section 3.3.2). */
 const SIZE = 128;
 
-/** One for each source, and one for RTCP. Ask `fresh` before the packet is authentic, `mark` only after. */
+/** One for each source, and one for RTCP. Call `fresh` before a packet is authenticated, `mark` only after. */
 export class ReplayWindow {
   #newest = -1;
-  /** Which index was seen last in each place; -1 none. */
+  /** Last index seen in each place; -1 for none. */
   readonly #seen = new Float64Array(SIZE).fill(-1);
 
   /** The largest index marked; -1 before the first. */
@@ -12,7 +12,7 @@ export class ReplayWindow {
     return this.#newest;
   }
 
-  /** False for an index that was marked, or is too old to tell. */
+  /** False for an index that was marked, or is older than the window. */
   fresh(index: number): boolean {
     return index > this.#newest - SIZE && this.#seen[index % SIZE] !== index;
   }

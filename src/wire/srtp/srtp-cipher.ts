@@ -22,14 +22,14 @@ function derive(masterKey: Uint8Array, masterSalt: Uint8Array, label: number, le
   return key;
 }
 
-/** Keeps no state beside its keys: indices and replays are the caller's business. */
+/** Keeps only its keys: the caller handles indices and replays. */
 export class SrtpCipher {
   readonly #gcm: boolean;
   readonly #key: Buffer;
   readonly #salt: Buffer;
   readonly #mac: SrtpMac;
 
-  /** Throws TypeError when key or salt has the wrong length for the profile. */
+  /** Throws TypeError if key or salt has the wrong length for the profile. */
   constructor(profile: SrtpProfile, masterKey: Uint8Array, masterSalt: Uint8Array, kind: keyof typeof LABELS) {
     if (masterKey.length !== MASTER_KEY_LENGTH || masterSalt.length !== saltLength(profile)) {
       throw new TypeError(`profile ${profile} takes a key of ${MASTER_KEY_LENGTH} and a salt of ${saltLength(profile)} bytes`);
@@ -43,7 +43,7 @@ export class SrtpCipher {
     this.#salt = derive(masterKey, masterSalt, label + 2, saltLength(profile));
   }
 
-  /** Erases the keys: nothing is protected any more. Idempotent. */
+  /** Erases the keys: it protects no packets any more. Idempotent. */
   close(): void {
     for (const secret of [this.#key, this.#salt]) secret.fill(0);
     this.#mac.close();
@@ -69,7 +69,7 @@ export class SrtpCipher {
     return Buffer.concat([body, this.#mac.tag(body, rollOver(index))]);
   }
 
-  /** Throws ProtocolError when the packet is malformed or not authentic. */
+  /** Throws ProtocolError if the packet is malformed or not authentic. */
   unprotectRtp(packet: Uint8Array, index: number): Buffer {
     const header = rtpHeaderLength(packet);
     const end = packet.length - this.tagLength;
@@ -85,7 +85,7 @@ export class SrtpCipher {
     return Buffer.concat([clear, this.#keyStream(ssrc, index, sealed)]);
   }
 
-  /** `index`: 31 bits, one more with every packet. */
+  /** `index`: 31 bits, increased by one with every packet. */
   protectRtcp(packet: Uint8Array, index: number): Buffer {
     if (packet.length < RTCP_HEADER) throw new ProtocolError('RTCP_HEADER', 'the RTCP header is not complete', 0);
     const ssrc = read32(packet, 4);
@@ -101,13 +101,13 @@ export class SrtpCipher {
     return Buffer.concat([body, this.#mac.tag(body, null)]);
   }
 
-  /** The plain packet and its index. Throws ProtocolError when it is malformed, in the clear, or not authentic. */
+  /** The plain packet and its index. Throws ProtocolError if the packet is malformed, unencrypted, or not authentic. */
   unprotectRtcp(packet: Uint8Array): { packet: Buffer; index: number } {
     const end = packet.length - this.tagLength - 4;
     if (end < RTCP_HEADER) throw new ProtocolError('SRTCP_SHORT', 'the SRTCP packet is not complete', 0);
     const at = this.#gcm ? packet.length - 4 : end;
     const flagged = read32(packet, at);
-    // Peers never send SRTCP unencrypted; such packets are not read.
+    // Unencrypted SRTCP is refused: peers never send it.
     if (flagged < ENCRYPTED) throw forged();
     const index = flagged - ENCRYPTED;
     const ssrc = read32(packet, 4);

@@ -8,7 +8,7 @@ test('the tag is that of createHmac, for keys and data of any length, with and w
   for (const keyLength of [0, 1, 20, 64]) {
     const key = randomBytes(keyLength);
     const mac = new SrtpMac(key);
-    // Earlier texts leave nothing behind; the longest do not fit into the shared buffer.
+    // The buffer keeps nothing of earlier texts; the longest texts exceed the shared buffer.
     for (const length of [0, 12, 1500, 1, 2044, 2045, 2048, 2049, 65_507, 7]) {
       const [data, tail] = [randomBytes(length), randomBytes(4)];
       expect(mac.tag(data, null).toString('hex'), `${length} bytes`).toBe(expected(key, data));

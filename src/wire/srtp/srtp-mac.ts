@@ -9,13 +9,13 @@ const BLOCK = 64;
 const DIGEST = 20;
 const INNER_PAD = 0x36;
 const OUTER_PAD = 0x5c;
-/** Fits the packets of usual networks with the hashed suffix; for longer packets memory is allocated. */
+/** Room for the packets of usual networks with the hashed suffix; for longer packets memory is allocated. */
 const ROOM = 2048;
 
-/** Of all: an inner pad, a packet and its tail. */
+/** Shared by all: an inner pad, a packet and its tail. */
 const scratch = Buffer.alloc(BLOCK + ROOM);
 
-/** One for each authentication key, which it does not keep. */
+/** One for each authentication key. It keeps pads instead of the key. */
 export class SrtpMac {
   readonly #inner = Buffer.alloc(BLOCK, INNER_PAD);
   /** The pad, and room for the inner digest. */
@@ -31,21 +31,21 @@ export class SrtpMac {
     });
   }
 
-  /** The tag of `data` and, behind it, `tail`; good until the next call. */
+  /** The tag of `data` followed by `tail`; valid until the next call. */
   tag(data: Uint8Array, tail: Uint8Array | null): Buffer {
     const end = BLOCK + data.length + (tail?.length ?? 0);
     const whole = end <= scratch.length ? scratch : Buffer.allocUnsafe(end);
     whole.set(this.#inner);
     whole.set(data, BLOCK);
     if (tail !== null) whole.set(tail, BLOCK + data.length);
-    // As binary strings: allocating a buffer for a digest costs as much as the digest.
+    // Digests as binary strings: allocating a buffer for a digest costs as much as the digest.
     this.#outer.write(hash('sha1', whole.subarray(0, end), 'binary'), BLOCK, 'latin1');
     whole.fill(0, 0, BLOCK);
     this.#digest.write(hash('sha1', this.#outer, 'binary'), 'latin1');
     return this.#tag;
   }
 
-  /** Erases the key: tags are worthless afterwards. Idempotent. */
+  /** Erases the key: tags made afterwards are worthless. Idempotent. */
   close(): void {
     this.#inner.fill(0);
     this.#outer.fill(0);

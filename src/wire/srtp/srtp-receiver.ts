@@ -1,4 +1,4 @@
-/** Takes off the protection of everything one peer sends: guesses roll-overs, refuses replays. */
+/** Removes the protection of all packets of one peer: infers roll-overs, refuses replays. */
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { rtpHeaderLength } from './packet-head.ts';
 import type { SrtpProfile } from './profile.ts';
@@ -15,7 +15,7 @@ const SILENCE = 2048;
 
 interface Source {
   readonly window: ReplayWindow;
-  /** Packets of the peer up to its last one. */
+  /** Number of the peer's packets when its last one came. */
   heard: number;
 }
 
@@ -32,7 +32,7 @@ export class SrtpReceiver {
     this.#rtcp = new SrtpCipher(profile, key, salt, 'rtcp');
   }
 
-  /** Leaves nothing of the keys behind. Idempotent. */
+  /** Erases the keys. Idempotent. */
   close(): void {
     this.#rtp.close();
     this.#rtcp.close();
@@ -58,7 +58,7 @@ export class SrtpReceiver {
     return plain;
   }
 
-  /** The SSRC that makes room for another. Throws ProtocolError when all are in use. */
+  /** The silent SSRC that makes room for another. Throws ProtocolError if all are in use. */
   #silentSource(): number {
     const [oldest] = [...this.#sources].sort(([, a], [, b]) => a.heard - b.heard);
     if (oldest !== undefined && this.#packets - oldest[1].heard >= SILENCE) return oldest[0];

@@ -27,7 +27,7 @@ export const StunType = {
   DATA_INDICATION: 0x0017,
 } as const;
 
-/** Turns a request's type into its response's type (RFC 8489 section 5). */
+/** Bits that make a response's type of a request's type (RFC 8489 section 5). */
 const SUCCESS_CLASS = 0x0100;
 const ERROR_CLASS = 0x0110;
 
@@ -59,21 +59,21 @@ const INTEGRITY_LENGTH = 20;
 const FINGERPRINT_XOR = 0x5354_554e;
 const MAX_ATTRIBUTES = 32;
 
-/** A message that was read; integrity is checked by `isStunAuthentic`. Values are views into `bytes`. */
+/** A parsed message; `isStunAuthentic` checks its integrity. Values are views into `bytes`. */
 export interface StunMessage {
   readonly type: number;
   /** 12 bytes. */
   readonly transaction: Buffer;
   /** Attributes before MESSAGE-INTEGRITY, the first of each type. */
   readonly attributes: ReadonlyMap<number, Buffer>;
-  /** Every XOR-PEER-ADDRESS before MESSAGE-INTEGRITY: the one attribute that may be there several times (RFC 8656 section 9.1). */
+  /** Every XOR-PEER-ADDRESS before MESSAGE-INTEGRITY: the one attribute that may occur several times (RFC 8656 section 9.1). */
   readonly peers: readonly Buffer[];
   /** Where MESSAGE-INTEGRITY begins; -1 without one. */
   readonly integrityAt: number;
   readonly bytes: Buffer;
 }
 
-/** Takes a datagram apart and checks its fingerprint when it has one. Throws ProtocolError. */
+/** Parses a datagram, and checks its fingerprint if it has one. Throws ProtocolError. */
 export function parseStun(bytes: Buffer): StunMessage {
   if (bytes.length < HEADER) throw new ProtocolError('STUN_SHORT', `a STUN message has at least ${HEADER} bytes, this has ${bytes.length}`);
   const type = bytes.readUInt16BE(0);
@@ -109,17 +109,17 @@ export function parseStun(bytes: Buffer): StunMessage {
   return { type, transaction: bytes.subarray(8, HEADER), attributes, peers, integrityAt, bytes };
 }
 
-/** The type of what claims to be a message; 0 when it is too short for one. */
+/** The type field of bytes that may be a message; 0 if they are too short. */
 export function stunTypeOf(bytes: Buffer): number {
   return bytes.length < 2 ? 0 : bytes.readUInt16BE(0);
 }
 
-/** The type of the answer that grants a request. */
+/** The type of the success response to a request. */
 export function successOf(request: number): number {
   return request | SUCCESS_CLASS;
 }
 
-/** The type of the answer that refuses a request. */
+/** The type of the error response to a request. */
 export function errorOf(request: number): number {
   return request | ERROR_CLASS;
 }
@@ -132,7 +132,7 @@ export function isStunAuthentic(message: StunMessage, password: StunKey): boolea
   return timingSafeEqual(expected, bytes.subarray(integrityAt + 4, integrityAt + 4 + INTEGRITY_LENGTH));
 }
 
-/** A short-term password, or the key of a long-term one (RFC 8489 section 9.2.2): to make one of bytes each time costs five times as much. */
+/** A short-term password, or the key of a long-term one (RFC 8489 section 9.2.2). A `KeyObject` costs a fifth of raw bytes each time. */
 export type StunKey = string | KeyObject;
 
 /** Contents of a message besides integrity and fingerprint, which are added. */
@@ -144,7 +144,7 @@ export interface StunDraft {
   readonly password: StunKey | null;
 }
 
-/** The message with MESSAGE-INTEGRITY, where there is a password, and FINGERPRINT behind everything. */
+/** The message with MESSAGE-INTEGRITY, if there is a password, and FINGERPRINT at the end. */
 export function serializeStun({ type, transaction, attributes, password }: StunDraft): Buffer {
   const parts: Buffer[] = [];
   const head = Buffer.alloc(HEADER);
@@ -162,7 +162,7 @@ export function serializeStun({ type, transaction, attributes, password }: StunD
   return Buffer.concat([body, attribute(StunAttribute.FINGERPRINT, sum)]);
 }
 
-/** Value of XOR-MAPPED-ADDRESS (RFC 8489 section 14.2). Throws TypeError when `host` is no IP address. */
+/** Value of XOR-MAPPED-ADDRESS (RFC 8489 section 14.2). Throws TypeError if `host` is no IP address. */
 export function xorMappedAddress(host: string, port: number, transaction: Uint8Array): Buffer {
   const address = addressBytes(host);
   const value = Buffer.alloc(4 + address.length);

@@ -26,7 +26,7 @@ const TRANSACTION = Buffer.alloc(12, 5);
 let now = 0;
 let sent: Buffer[] = [];
 let received: { peer: TurnAddress; bytes: string }[] = [];
-/** Of the allocation, as the owner was told. */
+/** Ends of the allocation that the owner was told about. */
 let ends: number[] = [];
 let turn: TurnConnection;
 
@@ -48,7 +48,7 @@ function open(): TurnConnection {
   return new TurnConnection(owner, ACCOUNT, CLIENT, { ipv4: RELAYED, ipv6: { ...RELAYED, host: '1:0:0:0:0:0:0:1' } });
 }
 
-/** The last message of the relay. */
+/** The last message from the relay. */
 function said(): StunMessage {
   return parseStun(sent.pop() ?? Buffer.alloc(0));
 }

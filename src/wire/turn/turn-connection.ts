@@ -1,8 +1,8 @@
 /**
  * The server's side of TURN over one TCP connection (RFC 8656), without sockets.
  *
- * It relays nothing to the network: every datagram goes to the owner, who is the peer. So a player behind a firewall that allows only TCP
- * reaches our media ports, and no other address.
+ * It relays nothing to the network: every datagram goes to the owner, which acts as the peer. So a player behind a firewall that allows
+ * only TCP reaches our media ports, and no other address.
  */
 import { createHash, createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
 import { isIPv6 } from 'node:net';
@@ -22,15 +22,15 @@ import {
 } from '../stun/stun-message.ts';
 import { frameChannelData, isChannelNumber, TurnFramer } from './turn-framer.ts';
 
-/** Seconds an allocation lives unless it is refreshed. */
+/** Default lifetime of an allocation without a refresh, s. */
 const LIFETIME_S = 3600;
 const MIN_LIFETIME_S = 600;
 /** Protocol number of UDP in REQUESTED-TRANSPORT. */
 const UDP = 17;
-/** In REQUESTED-ADDRESS-FAMILY. */
+/** Values of REQUESTED-ADDRESS-FAMILY. */
 const IPV4 = 1;
 const IPV6 = 2;
-/** Permissions and channels of one allocation: a browser needs one for each of our candidates. */
+/** Limit of permissions and channels of one allocation: a browser needs one for each of our candidates. */
 const MAX_PEERS = 64;
 
 /** An IP address, IPv6 without brackets, and a port. */
@@ -39,7 +39,7 @@ export interface TurnAddress {
   readonly port: number;
 }
 
-/** Told as the address of an allocation, by its family. */
+/** Addresses announced for an allocation, by its family. */
 export interface RelayedAddresses {
   readonly ipv4: TurnAddress;
   readonly ipv6: TurnAddress;
@@ -70,7 +70,7 @@ interface Peer {
   channel: number;
 }
 
-/** One for each TCP connection; an allocation that is not refreshed in time counts as none. Keeps no timer and needs no closing. */
+/** One for each TCP connection; an allocation that is not refreshed in time counts as none. It has no timer and needs no closing. */
 export class TurnConnection {
   readonly #owner: TurnOwner;
   readonly #account: TurnAccount;
@@ -82,9 +82,9 @@ export class TurnConnection {
   readonly #permitted = new Set<string>();
   readonly #peers = new Map<string, Peer>();
   readonly #channels = new Map<number, Peer>();
-  /** Of the allocation. */
+  /** Relayed address of the allocation. */
   #relayed: TurnAddress;
-  /** Monotonic ms; 0 without allocation. */
+  /** Monotonic time, ms; 0 without an allocation. */
   #expiresAt = 0;
   #dropped = 0;
 
@@ -152,7 +152,7 @@ export class TurnConnection {
         if (this.#isAuthorised(message)) this.#request(message);
         return;
       default:
-      // Indications of others and answers to nothing need none.
+      // Other indications and stray responses get no answer.
     }
   }
 
@@ -172,7 +172,7 @@ export class TurnConnection {
     }
   }
 
-  /** All that are asked for, or none (RFC 8656 section 9.2). */
+  /** Creates all requested permissions or none (RFC 8656 section 9.2). */
   #createPermissions(message: StunMessage): void {
     const peers = message.peers.map((value) => readXorMappedAddress(value, message.transaction));
     if (peers.length === 0) this.#refuse(message, 400, 'XOR-PEER-ADDRESS is missing');
@@ -211,7 +211,7 @@ export class TurnConnection {
     this.#owner.allocatedUntil(this.#expiresAt);
   }
 
-  /** RFC 8656 section 12.2: one channel for one peer, for good. */
+  /** RFC 8656 section 12.2: a channel is bound to one peer for good. */
   #bindChannel(message: StunMessage): void {
     const number = message.attributes.get(StunAttribute.CHANNEL_NUMBER);
     const channel = number !== undefined && number.length >= 2 ? number.readUInt16BE() : 0;
@@ -247,12 +247,12 @@ export class TurnConnection {
     return true;
   }
 
-  /** An allocation has one family, and reaches peers of it (RFC 8656 sections 9.2 and 12.2). */
+  /** An allocation has one family, and reaches only peers of that family (RFC 8656 sections 9.2 and 12.2). */
   #isReachable({ host }: TurnAddress): boolean {
     return isIPv6(host) === isIPv6(this.#relayed.host);
   }
 
-  /** The long-term credential mechanism (RFC 8489 section 9.2.4); answers unauthenticated clients itself. */
+  /** The long-term credential mechanism (RFC 8489 section 9.2.4); answers unauthorised clients itself. */
   #isAuthorised(message: StunMessage): boolean {
     const { realm, username } = this.#account;
     const { attributes } = message;
@@ -300,7 +300,7 @@ export class TurnConnection {
   }
 }
 
-/** Throws ProtocolError when the address cannot be read. */
+/** Throws ProtocolError if the address cannot be read. */
 function peerOf({ attributes, transaction }: StunMessage): TurnAddress | undefined {
   const value = attributes.get(StunAttribute.XOR_PEER_ADDRESS);
   return value === undefined ? undefined : readXorMappedAddress(value, transaction);

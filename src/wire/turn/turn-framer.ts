@@ -3,7 +3,7 @@ import { ProtocolError } from '../../util/protocol-error.ts';
 
 const STUN_HEADER = 20;
 const CHANNEL_HEADER = 4;
-/** Longer than a datagram in its indication ever is. */
+/** A datagram in its indication is always shorter. */
 const MAX_FRAME = 4096;
 /** RFC 8656 section 12: other numbers are reserved. */
 const FIRST_CHANNEL = 0x4000;
@@ -18,7 +18,7 @@ export type TurnFrame =
 export class TurnFramer {
   #held: Buffer = Buffer.alloc(0);
 
-  /** Adds received bytes and returns the frames they complete. Throws ProtocolError when they are not TURN. */
+  /** Adds received bytes and returns the frames they complete. Throws ProtocolError if they are not TURN. */
   push(chunk: Buffer): readonly TurnFrame[] {
     const bytes = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk]);
     const frames: TurnFrame[] = [];
@@ -42,12 +42,12 @@ export class TurnFramer {
   }
 }
 
-/** True for numbers that channels may have; the same bits tell ChannelData from STUN. */
+/** True for valid channel numbers; the same bits distinguish ChannelData from STUN. */
 export function isChannelNumber(number: number): boolean {
   return number >= FIRST_CHANNEL && number <= LAST_CHANNEL;
 }
 
-/** One datagram as ChannelData for a stream. */
+/** One datagram as ChannelData on a TCP stream. */
 export function frameChannelData(channel: number, datagram: Uint8Array): Buffer {
   const frame = Buffer.alloc(CHANNEL_HEADER + datagram.length + paddingOf(datagram.length));
   frame.writeUInt16BE(channel, 0);
