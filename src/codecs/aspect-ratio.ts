@@ -1,13 +1,13 @@
 /** The head of the VUI with the sample aspect ratio, as H.264 (table E-1) and H.265 (table E.1) code it. */
 import type { BitReader } from '../util/bit-reader.ts';
 
-/** Shape of one picture sample; 1:1 when the stream does not tell. */
+/** Shape of a pixel; 1:1 if the stream does not say. */
 export interface AspectRatio {
   readonly width: number;
   readonly height: number;
 }
 
-/** Square pixels: also the value of streams without an aspect ratio, or with 0. */
+/** Square pixels, also for streams without an aspect ratio, or with 0. */
 export const SQUARE: AspectRatio = { width: 1, height: 1 };
 
 const EXTENDED_SAR = 255;

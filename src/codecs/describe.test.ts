@@ -144,7 +144,7 @@ describe('in-band parameter sets', () => {
   });
 });
 
-/** The recovery point and the slice behind it, as the last units of the sample have them. */
+/** The recovery point and the following slice, as in the last units of the sample. */
 function seiAndSlice(data: Uint8Array): Uint8Array {
   const sei = Buffer.from(data).indexOf(Buffer.from([0x06, 0x06]));
   return data.subarray(sei);

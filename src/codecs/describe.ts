@@ -1,4 +1,4 @@
-/** Answers the media router's questions about bitstreams, in one place for all codecs. */
+/** Describes bitstreams for the media router, in one place for all codecs. */
 import { AudioCodec, VideoCodec } from '../media/codec.ts';
 import { ProtocolError } from '../util/protocol-error.ts';
 import { aacCodecString, parseAudioSpecificConfig } from './aac/audio-specific-config.ts';
@@ -32,14 +32,14 @@ export {
 
 /** Properties of a video bitstream. */
 export interface VideoDescription {
-  /** Pixels after cropping; 0 when the configuration does not tell (VP9). */
+  /** Pixels after cropping; 0 if the configuration lacks them (VP9). */
   readonly width: number;
   readonly height: number;
   /** RFC 6381. */
   readonly codecString: string;
-  /** Frames per second as announced; 0 when unknown. */
+  /** Announced frames per second; 0 if unknown. */
   readonly framerate: number;
-  /** False when output order is promised to be decoding order (no B-frames). */
+  /** False if the stream promises that output order is decoding order (no B-frames). */
   readonly hasReordering: boolean;
   readonly sampleAspectRatio: AspectRatio;
 }
@@ -51,7 +51,7 @@ export interface AudioDescription {
   readonly channels: number;
   /** RFC 6381. */
   readonly codecString: string;
-  /** At `sampleRate`: 1024 (2048 with SBR), 960, 1152 …; for Opus that of the usual 20 ms packet. */
+  /** Samples at `sampleRate`: 1024 (2048 with SBR), 960, 1152 …; for Opus those of the usual 20 ms packet. */
   readonly samplesPerFrame: number;
 }
 
@@ -67,8 +67,8 @@ export function describeVideo(codec: VideoCodec, config: Uint8Array): VideoDescr
 }
 
 /**
- * Describes VP8 and VP9 by a frame, because their configuration does not tell the picture size. Null when the frame is
- * no keyframe or the codec is described by its configuration.
+ * Describes VP8 and VP9 by a frame, because their configuration lacks the frame size. Null if the frame is no keyframe, or the codec is
+ * described by its configuration.
  */
 export function describeKeyframe(codec: VideoCodec, data: Uint8Array): VideoDescription | null {
   if (codec === VideoCodec.VP8) {
@@ -96,8 +96,8 @@ export function describeAudio(codec: AudioCodec, config: Uint8Array): AudioDescr
 }
 
 /**
- * True when a decoder can start at this packet (H.264/H.265: 4-byte lengths): IDR and open-GOP recovery points, IRAP,
- * AV1/VP9/VP8 keyframes, every still image. Throws `ProtocolError` for broken framing.
+ * True if a decoder can start at this packet (H.264/H.265: 4-byte lengths): IDR and open-GOP recovery points, IRAP, AV1/VP9/VP8 keyframes,
+ * every still image. Throws `ProtocolError` for broken framing.
  */
 export function isKeyframe(codec: VideoCodec, data: Uint8Array): boolean {
   if (codec === VideoCodec.H264) return isH264Keyframe(new LengthPrefixedCursor(data));
@@ -108,7 +108,7 @@ export function isKeyframe(codec: VideoCodec, data: Uint8Array): boolean {
   return true;
 }
 
-/** Like `isKeyframe`, and also where a periodic intra refresh begins: such H.264 streams have no further IDR pictures. */
+/** Like `isKeyframe`, and also true at the start of a periodic intra refresh: such H.264 streams have no further IDR pictures. */
 export function isRandomAccessPoint(codec: VideoCodec, data: Uint8Array): boolean {
   return isKeyframe(codec, data) || (codec === VideoCodec.H264 && h264RecoveryPoint(new LengthPrefixedCursor(data)) !== null);
 }

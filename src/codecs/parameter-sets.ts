@@ -1,4 +1,4 @@
-/** Follows the parameter sets that travel inside the bitstream and turns them into decoder configurations. */
+/** Follows the parameter sets inside the bitstream and turns them into decoder configurations. */
 import { VideoCodec } from '../media/codec.ts';
 import { ProtocolError } from '../util/protocol-error.ts';
 import { buildAv1c, findSequenceHeader, parseAv1c } from './av1/av1c.ts';
@@ -31,7 +31,7 @@ const HVCC_LENGTH_SIZE_AT = 21;
 const NO_SETS: ParameterSets = { vps: [], sps: [], pps: [] };
 
 /**
- * The parameter sets inside an access unit (H.264/H.265: 4-byte lengths) as views into it, or null when it has none.
+ * The parameter sets inside an access unit (H.264/H.265: 4-byte lengths) as views into it; null without any.
  * Throws `ProtocolError` for broken framing.
  */
 export function parameterSetsOf(codec: VideoCodec, accessUnit: Uint8Array): ParameterSets | null {
@@ -41,7 +41,7 @@ export function parameterSetsOf(codec: VideoCodec, accessUnit: Uint8Array): Para
   return null;
 }
 
-/** The parameter sets of a decoder configuration record, as views into it; empty for codecs without. */
+/** The parameter sets of a decoder configuration record, as views into it; empty for codecs without parameter sets. */
 export function parameterSetsOfConfig(codec: VideoCodec, config: Uint8Array): ParameterSets {
   if (codec === VideoCodec.H264) {
     const { sps, pps } = parseAvcc(config);
@@ -52,13 +52,13 @@ export function parameterSetsOfConfig(codec: VideoCodec, config: Uint8Array): Pa
   return NO_SETS;
 }
 
-/** How many bytes the NAL unit lengths of a source with this avcC or hvcC have; 4 for other codecs. */
+/** Bytes of the NAL unit lengths of a source with this avcC or hvcC; 4 for other codecs. */
 export function nalLengthSizeOf(codec: VideoCodec, config: Uint8Array): NalLengthSize {
   if (codec === VideoCodec.H264) return parseAvcc(config).lengthSize;
   return codec === VideoCodec.H265 ? parseHvcc(config).lengthSize : 4;
 }
 
-/** The configuration for packets with 4-byte lengths: `config` itself when it says so already, else a changed copy. */
+/** The configuration for packets with 4-byte lengths: `config` itself if it has them already, else a changed copy. */
 export function withFourByteLengths(codec: VideoCodec, config: Uint8Array): Uint8Array {
   if (nalLengthSizeOf(codec, config) === 4) return config;
   const at = codec === VideoCodec.H264 ? AVCC_LENGTH_SIZE_AT : HVCC_LENGTH_SIZE_AT;
@@ -68,8 +68,8 @@ export function withFourByteLengths(codec: VideoCodec, config: Uint8Array): Uint
 }
 
 /**
- * Builds avcC, hvcC, av1C or vpcC; of sets with the same id the last one counts. Throws `ProtocolError` when a set is
- * missing or broken, or the codec has no record.
+ * Builds avcC, hvcC, av1C or vpcC; of sets with the same id the last one is used. Throws `ProtocolError` if a set is missing or broken, or
+ * the codec has no record.
  */
 export function buildConfig(codec: VideoCodec, sets: ParameterSets): Uint8Array {
   return buildRecord(codec, mergeSets(codec, NO_SETS, sets));

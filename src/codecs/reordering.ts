@@ -1,12 +1,12 @@
-/** How far pictures stand from their place in presentation order. */
+/** Distance between decoding and presentation order. */
 import { type AudioCodec, VideoCodec } from '../media/codec.ts';
 import { describeVideo, parameterSetsOfConfig } from './describe.ts';
 import { parseH264Sps } from './h264/sps.ts';
 
-/** Of a stream that reorders and does not say how far. */
+/** For streams that reorder frames without saying by how many. */
 const USUAL_REORDERING = 2;
 
-/** Pictures that may stand between decoding and presentation order. */
+/** Maximum number of frames between decoding and presentation order. */
 export function reorderingDepth(codec: VideoCodec | AudioCodec, config: Uint8Array | null): number {
   if (config === null || (codec !== VideoCodec.H264 && codec !== VideoCodec.H265)) return 0;
   if (!describeVideo(codec, config).hasReordering) return 0;

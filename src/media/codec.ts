@@ -9,24 +9,24 @@ export const VideoCodec = {
   PNG: 'PNG',
   WEBP: 'WEBP',
 } as const;
-/** Any of these names; images count as video. */
+/** Any value of `VideoCodec`; images count as video. */
 export type VideoCodec = (typeof VideoCodec)[keyof typeof VideoCodec];
 
-/** Audio, by the names the REST API prints. */
+/** Audio codecs by the names the REST API prints. */
 export const AudioCodec = {
   AAC: 'AAC',
   OPUS: 'OPUS',
   MP3: 'MP3',
-  /** G.711 µ-law and A-law, from cameras and telephones: no publisher carries them, they are transcoded. */
+  /** G.711 µ-law and A-law, from cameras and telephones: no publisher carries them, so they are transcoded. */
   PCMU: 'PCMU',
   PCMA: 'PCMA',
 } as const;
-/** Any of these names. */
+/** Any value of `AudioCodec`. */
 export type AudioCodec = (typeof AudioCodec)[keyof typeof AudioCodec];
 
-/** How the bytes of a packet are laid out. */
+/** Layouts of a packet's bytes. */
 export const BitstreamFormat = {
-  /** H.264/H.265 NAL units, each behind its length (4 bytes after the router; see the avcC/hvcC of the source before it). */
+  /** H.264/H.265 NAL units, each behind its length: 4 bytes after the router, before it those of the source's avcC/hvcC. */
   LENGTH_PREFIXED: 'length-prefixed',
   /** H.264/H.265 NAL units behind start codes (MPEG-TS, RTP after depacketising). */
   ANNEXB: 'annexb',
@@ -37,5 +37,5 @@ export const BitstreamFormat = {
   /** One frame per packet, no further structure (VP8, VP9, Opus, MP3, ID3v2 …). */
   RAW: 'raw',
 } as const;
-/** Any of these words. */
+/** Any value of `BitstreamFormat`. */
 export type BitstreamFormat = (typeof BitstreamFormat)[keyof typeof BitstreamFormat];

@@ -2,22 +2,22 @@ import type { Packet } from './packet.ts';
 import { isVideoTrack, type Track } from './track.ts';
 
 /**
- * Passes only what a receiver can decode after a loss: each video track continues with its next keyframe, all other tracks with the first
- * of these keyframes.
+ * Passes only packets that a receiver can decode after a loss: each video track continues with its next keyframe, all other tracks with the
+ * first of these keyframes.
  */
 export class KeyframeGate {
   readonly #videoIds: readonly number[];
-  /** Video tracks whose keyframe has not come; null when all pass. */
+  /** Video tracks whose keyframe has not arrived; null while all pass. */
   #awaiting: Set<number> | null = null;
   /** No keyframe has passed since the gate was shut. */
   #silent = false;
 
-  /** Open until it is shut. */
+  /** The gate is open until it is shut. */
   constructor(tracks: readonly Track[]) {
     this.#videoIds = tracks.filter(isVideoTrack).map(({ id }) => id);
   }
 
-  /** Something was lost, or nothing has been sent yet. */
+  /** Call it when packets were lost, and before the first packet if the receiver has none. */
   shut(): void {
     if (this.#videoIds.length === 0) return;
     this.#awaiting = new Set(this.#videoIds);

@@ -15,8 +15,8 @@ export interface Packet {
   readonly keyframe: boolean;
   /** H.264/H.265: NAL units behind 4-byte lengths. AAC: raw. Never copied; never written to. */
   readonly data: Uint8Array;
-  /** Kind of an event on a data track. Absent on all media, and on ID3 tags that the source itself brought. */
+  /** Kind of an event on a data track. Absent from all media, and from ID3 tags of the source. */
   readonly event?: TimedEvent;
-  /** A segment begins with it at the server that it comes from, which numbers the stream. Mostly absent. */
+  /** A segment begins with this packet at the server that sent it, which numbers the stream. Mostly absent. */
   readonly mark?: SegmentMark;
 }

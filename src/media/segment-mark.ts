@@ -7,7 +7,7 @@ export interface SegmentFacts {
   /** 0: not announced yet. */
   readonly targetDuration: number;
   readonly partHoldBack: number;
-  /** ms added to the times of all tracks in their files. */
+  /** Time added to the times of all tracks in their files, ms. */
   readonly offset: number;
   readonly tracks: readonly SegmentedTrack[];
 }
@@ -15,30 +15,30 @@ export interface SegmentFacts {
 /** One track of a segmented stream. */
 export interface SegmentedTrack {
   readonly id: number;
-  /** The longest that a part may be, ticks of its file; 0: not known yet. */
+  /** Maximum duration of a part, in ticks of its file; 0: not known yet. */
   readonly partTicks: number;
-  /** Number of its configuration. */
+  /** Number of the track's configuration. */
   readonly generation: number;
 }
 
-/** Where a segment begins: with the packet that carries the mark. Times in ms of the stream that is numbered. */
+/** The start of a segment, with the packet that carries the mark. Times in ms of the numbered stream. */
 export interface SegmentMark {
   /** Unique for each server and run of a stream: numbers of different runs are unrelated. */
   readonly run: string;
   readonly msn: number;
-  /** When its first frame is shown. */
+  /** Presentation time of the segment's first frame. */
   readonly time: number;
-  /** The same as wall clock, ms since the epoch. */
+  /** The same time as wall clock, ms since the epoch. */
   readonly startTime: number;
   /** A discontinuity is listed before it. */
   readonly discontinuity: boolean;
-  /** Discontinuities of the stream before that. */
+  /** Number of earlier discontinuities of the stream. */
   readonly discontinuities: number;
-  /** Whole lines of playlists before it. */
+  /** Whole lines that precede the segment in playlists. */
   readonly tags: string;
-  /** When the next segment probably begins; null where that is not known. */
+  /** Probable beginning of the next segment; null if unknown. */
   readonly expected: number | null;
-  /** Before this no other begins. */
+  /** No other segment begins before this time. */
   readonly earliest: number;
   readonly facts: SegmentFacts;
 }

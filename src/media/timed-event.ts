@@ -1,4 +1,4 @@
-/** How the bytes of an event are laid out, by the words of the API. */
+/** Layouts of an event's bytes, in the words of the API. */
 export const EventFormat = {
   /** A whole ID3v2.4 tag. */
   ID3: 'id3v2',
@@ -10,22 +10,25 @@ export const EventFormat = {
   AMF: 'amf',
   /** The payload of an SEI message of type user_data_unregistered, UUID included. */
   SEI: 'sei',
-  /** A cue of a subtitle track: the line of its settings, a line break, its text, all as WebVTT has them. `pts` and `duration` are its time. */
+  /**
+   * A cue of a subtitle track: the line of its settings, a line break, its text, all in the form of WebVTT. `pts` and `duration` are its
+   * time.
+   */
   SUBTITLE: 'webvtt',
   /** No bytes: the live playlists end here. */
   CONCLUSION: 'conclusion',
 } as const;
-/** Any of these words. */
+/** Any value of `EventFormat`. */
 export type EventFormat = (typeof EventFormat)[keyof typeof EventFormat];
 
-/** Which tracks carry an event, where it is carried inside of tracks. */
+/** The tracks that carry an event, in formats that put it inside of tracks. */
 export type EventTarget = 'all' | 'video' | 'audio';
 
 /** The event of a data track's packet. */
 export interface TimedEvent {
   readonly format: EventFormat;
   readonly target: EventTarget;
-  /** SEI alone: it waits for a keyframe. */
+  /** Only for SEI: the event waits for a keyframe. */
   readonly keyframeOnly?: boolean;
 }
 

@@ -9,13 +9,13 @@ interface TrackBase {
   /** Name of the encode that made the track; empty for tracks of an inbound stream. */
   readonly variantName: string;
   readonly timebase: Timebase;
-  /** Bits per second announced by the source or set by the encode; 0 when unknown. */
+  /** Bits per second announced by the source or set by the encode; 0 if unknown. */
   readonly bitrateConf: number;
-  /** RFC 5646 language, empty when unknown. */
+  /** RFC 5646 language; empty if unknown. */
   readonly language: string;
-  /** HLS CHARACTERISTICS value, empty when none. */
+  /** Value of HLS CHARACTERISTICS; empty for none. */
   readonly characteristics: string;
-  /** True on an outbound track that crosses without being transcoded. */
+  /** True on an outbound track that is passed on without transcoding. */
   readonly bypass: boolean;
 }
 
@@ -23,10 +23,10 @@ interface TrackBase {
 export interface VideoTrack extends TrackBase {
   readonly type: 'video';
   readonly codec: VideoCodec;
-  /** Coded frame after cropping, pixels; 0 when not known yet. */
+  /** Size of the coded frame after cropping, pixels; 0 while unknown. */
   readonly width: number;
   readonly height: number;
-  /** Frames per second announced by the source; 0 when unknown. */
+  /** Frames per second announced by the source; 0 if unknown. */
   readonly framerateConf: number;
   /** Configured number of frames between keyframes; absent if not configured. */
   readonly keyFrameIntervalConf?: number;
@@ -49,7 +49,7 @@ export interface AudioTrack extends TrackBase {
   readonly codecString: string;
 }
 
-/** Timed metadata: ID3, cues, AMF. Every inbound stream has one so that events can be injected. */
+/** Timed metadata: ID3, cues, AMF. Every inbound stream has such a track, so that events can be injected. */
 export interface DataTrack extends TrackBase {
   readonly type: 'data';
 }
@@ -64,11 +64,11 @@ export interface SubtitleTrack extends TrackBase {
   readonly isDefault: boolean;
   /** Players may choose it on their own. */
   readonly autoSelect: boolean;
-  /** Meant to be shown always. */
+  /** Should be shown always. */
   readonly forced: boolean;
 }
 
-/** Bitstream form of frames. */
+/** A track of frames. */
 export type MediaTrack = VideoTrack | AudioTrack;
 
 /**
@@ -77,19 +77,19 @@ export type MediaTrack = VideoTrack | AudioTrack;
  */
 export type Track = MediaTrack | DataTrack | SubtitleTrack;
 
-/** A track of frames. */
+/** Whether `track` consists of frames. */
 export function isMediaTrack(track: Track): track is MediaTrack {
   return track.type === 'video' || track.type === 'audio';
 }
 
 const STILL_CODECS: readonly VideoCodec[] = [VideoCodec.JPEG, VideoCodec.PNG, VideoCodec.WEBP];
 
-/** A video track of frames that stand alone: thumbnails. Players are never offered it as video. */
+/** Whether `track` consists of still frames, for thumbnails. Players are not offered it as video. */
 export function isImageTrack(track: Track): track is VideoTrack {
   return track.type === 'video' && STILL_CODECS.includes(track.codec);
 }
 
-/** A video track that players show as such. */
+/** Whether `track` is video for players. */
 export function isVideoTrack(track: Track): track is VideoTrack {
   return track.type === 'video' && !STILL_CODECS.includes(track.codec);
 }

@@ -1,6 +1,6 @@
 /** Values of attribute lists in playlist tags (rfc8216bis §4.2). */
 
-/** A quoted string cannot hold quotes or line breaks: they are replaced. */
+/** `text` as a quoted string, in which quotes and line breaks are replaced because it cannot hold them. */
 export function quoted(text: string): string {
   return `"${text.replace(/["\r\n]/g, "'")}"`;
 }
@@ -10,7 +10,7 @@ export function seconds(value: number): string {
   return value.toFixed(6);
 }
 
-/** An enumerated string that says whether. */
+/** A boolean as an enumerated string. */
 export function yesOrNo(value: boolean): 'YES' | 'NO' {
   return value ? 'YES' : 'NO';
 }

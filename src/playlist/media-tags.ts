@@ -1,7 +1,7 @@
-/** Tags of media playlists as writers put them, whole lines each. Sections are those of rfc8216bis. */
+/** Tags of media playlists for writers, each as whole lines. Sections are those of rfc8216bis. */
 import { quoted, seconds } from './attribute-list.ts';
 
-/** Delivery directives a server supports; times in seconds, null when not announced. */
+/** Delivery directives that a server supports; times in seconds, null if not announced. */
 export interface ServerControl {
   readonly canBlockReload: boolean;
   readonly canSkipUntil: number | null;
@@ -29,7 +29,7 @@ export interface PartTag {
   /** Seconds. */
   readonly duration: number;
   readonly uri: string;
-  /** Holds a frame that can be decoded without others. */
+  /** The part has a frame that can be decoded without others. */
   readonly independent: boolean;
 }
 
@@ -38,7 +38,7 @@ export function serializePart(part: PartTag): string {
   return `#EXT-X-PART:DURATION=${seconds(part.duration)},URI=${quoted(part.uri)}${part.independent ? ',INDEPENDENT=YES' : ''}\n`;
 }
 
-/** EXT-X-GAP (§4.4.4.7), before the URI of a segment that is not there: players should not ask for it. */
+/** EXT-X-GAP (§4.4.4.7), before the URI of a missing segment: players should not request it. */
 export const GAP = '#EXT-X-GAP\n';
 
 /** EXT-X-PROGRAM-DATE-TIME (§4.4.4.6). `time` in ms since the epoch; printed in local time with its offset, as the reference does. */
@@ -57,12 +57,12 @@ function formatLocalTime(time: number): string {
   return `${local}${offset < 0 ? '-' : '+'}${hh}:${mm}`;
 }
 
-/** EXT-X-SKIP of delta updates (§4.4.5.2); it stands for the oldest segments of the playlist. */
+/** EXT-X-SKIP of delta updates (§4.4.5.2), in place of the oldest segments of the playlist. */
 export function serializeSkip(skippedSegments: number): string {
   return `#EXT-X-SKIP:SKIPPED-SEGMENTS=${skippedSegments}\n`;
 }
 
-/** A resource the server expects to list next. */
+/** A resource that the server expects to list next. */
 export interface PreloadHint {
   readonly type: 'PART' | 'MAP';
   readonly uri: string;
@@ -73,11 +73,11 @@ export function serializePreloadHint(hint: PreloadHint): string {
   return `#EXT-X-PRELOAD-HINT:TYPE=${hint.type},URI=${quoted(hint.uri)}\n`;
 }
 
-/** How far another media playlist of the presentation is. */
+/** Position of another media playlist of the presentation. */
 export interface RenditionReport {
   readonly uri: string;
   readonly lastMsn: number;
-  /** Index of the last part of that segment; null when it has none. */
+  /** Index of the last part of that segment; null if it has none. */
   readonly lastPart: number | null;
 }
 
@@ -87,12 +87,12 @@ export function serializeRenditionReport(report: RenditionReport): string {
   return `#EXT-X-RENDITION-REPORT:URI=${quoted(report.uri)},LAST-MSN=${report.lastMsn}${lastPart}\n`;
 }
 
-/** EXT-X-CUE-OUT as ad inserters know it; `duration` in seconds, 0 when the break lasts until further notice. */
+/** EXT-X-CUE-OUT in the form that ad inserters know; `duration` in seconds, 0 for a break until further notice. */
 export function serializeCueOut(duration: number): string {
   return duration > 0 ? `#EXT-X-CUE-OUT:DURATION=${duration.toFixed(3)}\n` : '#EXT-X-CUE-OUT\n';
 }
 
-/** EXT-X-CUE-OUT-CONT: a break goes on. Both in seconds; a `duration` of 0 is not known. */
+/** EXT-X-CUE-OUT-CONT: a break continues. Both in seconds; `duration` 0: unknown. */
 export function serializeCueCont(elapsed: number, duration: number): string {
   return `#EXT-X-CUE-OUT-CONT:ElapsedTime=${elapsed.toFixed(3)}${duration > 0 ? `,Duration=${duration.toFixed(3)}` : ''}\n`;
 }
@@ -100,15 +100,15 @@ export function serializeCueCont(elapsed: number, duration: number): string {
 /** EXT-X-CUE-IN: the break ends. */
 export const CUE_IN = '#EXT-X-CUE-IN\n';
 
-/** How every EXT-X-DATERANGE begins. */
+/** Beginning of every EXT-X-DATERANGE. */
 export const DATE_RANGE_TAG = '#EXT-X-DATERANGE:';
 
 /** A splice as a date range (§4.4.5.1). */
 export interface SpliceRange {
   readonly id: string;
-  /** ms since the epoch: where the break begins. */
+  /** Beginning of the break, ms since the epoch. */
   readonly start: number;
-  /** Seconds; null when it is not known, and for what does not begin a break. */
+  /** Seconds; null if unknown, and for splices that begin no break. */
   readonly plannedDuration: number | null;
   readonly attribute: 'SCTE35-OUT' | 'SCTE35-IN' | 'SCTE35-CMD';
   /** The splice_info_section. */

@@ -1,4 +1,4 @@
-/** Tags of multivariant playlists as writers put them, whole lines each. Sections are those of rfc8216bis. */
+/** Tags of multivariant playlists for writers, each as whole lines. Sections are those of rfc8216bis. */
 import { quoted, yesOrNo } from './attribute-list.ts';
 
 /** An alternative audio rendition. */
@@ -55,7 +55,7 @@ export function serializeSubtitleRendition(rendition: SubtitleRendition): string
   return `#EXT-X-MEDIA:${attributes.join(',')}\n`;
 }
 
-/** A channel of captions inside of the video. */
+/** A caption channel inside the video. */
 export interface ClosedCaptions {
   readonly groupId: string;
   readonly name: string;
@@ -63,7 +63,7 @@ export interface ClosedCaptions {
   readonly instreamId: string;
 }
 
-/** EXT-X-MEDIA (§4.4.6.1) of type CLOSED-CAPTIONS: never shown unless somebody asks. */
+/** EXT-X-MEDIA (§4.4.6.1) of type CLOSED-CAPTIONS: shown only at the viewer's request. */
 export function serializeClosedCaptions({ groupId, name, instreamId }: ClosedCaptions): string {
   const group = `GROUP-ID=${quoted(groupId)},NAME=${quoted(name)}`;
   return `#EXT-X-MEDIA:TYPE=CLOSED-CAPTIONS,${group},DEFAULT=NO,AUTOSELECT=YES,INSTREAM-ID=${quoted(instreamId)}\n`;
@@ -76,11 +76,11 @@ export interface Variant {
   /** Null for audio only. */
   readonly video: { readonly width: number; readonly height: number; readonly frameRate: number } | null;
   readonly codecs: readonly string[];
-  /** GROUP-ID of the audio renditions; null when there are none. */
+  /** GROUP-ID of the audio renditions; null without any. */
   readonly audioGroup: string | null;
-  /** The same of the subtitles. */
+  /** GROUP-ID of the subtitles; null without any. */
   readonly subtitleGroup: string | null;
-  /** The same of captions in the video; null when none have been seen, which need not mean that there are none. */
+  /** GROUP-ID of the captions in the video; null if none have been seen so far. */
   readonly captionGroup: string | null;
   readonly uri: string;
 }

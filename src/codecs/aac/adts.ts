@@ -8,7 +8,7 @@ import { ProtocolError } from '../../util/protocol-error.ts';
 import { AacObjectType, type AudioSpecificConfig, buildAudioSpecificConfig } from './audio-specific-config.ts';
 import { channelsOfConfiguration, frequencyOfIndex, nearestFrequencyIndex } from './sampling-frequency.ts';
 
-/** Header length without CRC; what `writeAdtsHeader` writes. */
+/** Length of the header without CRC, as `writeAdtsHeader` writes it. */
 export const ADTS_HEADER_LENGTH = 7;
 const MAX_FRAME_LENGTH = 0x1f_ff;
 
@@ -18,15 +18,15 @@ export interface AdtsFrame {
   readonly offset: number;
   /** 7, or 9 with a CRC. */
   readonly headerLength: number;
-  /** Header included. */
+  /** Length of the frame, header included. */
   readonly frameLength: number;
   /** MPEG-4 audio object type, 1 to 4. */
   readonly objectType: number;
   readonly sampleRate: number;
   readonly channelConfiguration: number;
-  /** 0 when the raw data tells. */
+  /** 0 if the raw data lists the channels. */
   readonly channels: number;
-  /** AAC frames inside: nearly always 1. */
+  /** AAC frames in the ADTS frame: nearly always 1. */
   readonly rawDataBlocks: number;
 }
 
@@ -61,8 +61,8 @@ export function configOfAdts(frame: AdtsFrame): Uint8Array {
 }
 
 /**
- * Writes the 7-byte header for a raw frame of `payloadLength` bytes at `offset`. Object types ADTS has no code for
- * are written as AAC-LC. Throws `ADTS` when the frame is too long.
+ * Writes the 7-byte header for a raw frame of `payloadLength` bytes at `offset`. Object types without an ADTS code are written as AAC-LC.
+ * Throws `ADTS` if the frame is too long.
  */
 export function writeAdtsHeader(target: Uint8Array, offset: number, config: AudioSpecificConfig, payloadLength: number): void {
   const length = ADTS_HEADER_LENGTH + payloadLength;

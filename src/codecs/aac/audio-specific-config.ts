@@ -5,7 +5,7 @@ import { ProtocolError } from '../../util/protocol-error.ts';
 import { readProgramConfigChannels } from './program-config.ts';
 import { channelsOfConfiguration, ESCAPE_FREQUENCY_INDEX, frequencyOfIndex, indexOfFrequency } from './sampling-frequency.ts';
 
-/** Audio object types (ISO/IEC 14496-3 §1.5.1) that matter here; `ESCAPE` says that the number follows in six more bits. */
+/** Audio object types (ISO/IEC 14496-3 §1.5.1) that matter here; `ESCAPE`: the number follows in six more bits. */
 export const AacObjectType = {
   MAIN: 1,
   LC: 2,
@@ -26,7 +26,7 @@ export interface AudioSpecificConfig {
   readonly coreSampleRate: number;
   /** Output rate of a decoder in Hz, after spectral band replication. */
   readonly sampleRate: number;
-  /** As coded; 0 when a program config element lists the channels. */
+  /** The coded number; 0 if a program config element lists the channels. */
   readonly channelConfiguration: number;
   /** Channels of the decoder's output: 2 for parametric stereo over mono. */
   readonly channels: number;

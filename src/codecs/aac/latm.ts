@@ -6,7 +6,7 @@
 import { BitReader } from '../../util/bit-reader.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 
-/** Sync word and length. */
+/** Bytes of sync word and length. */
 export const LOAS_HEADER_LENGTH = 3;
 const SYNC_WORD = 0x2b7;
 
@@ -17,7 +17,7 @@ const OBJECT_PS = 29;
 const MAX_PLAIN_OBJECT = 4;
 const FREQUENCY_ESCAPE = 15;
 
-/** Bytes of the AudioMuxElement behind a LOAS header at `at`; -1 when there is no sync word. The header must be complete. */
+/** Bytes of the AudioMuxElement behind a LOAS header at `at`; -1 without a sync word. The header must be complete. */
 export function loasElementLength(data: Uint8Array, at: number): number {
   const head = ((data[at] ?? 0) << 16) | ((data[at + 1] ?? 0) << 8) | (data[at + 2] ?? 0);
   return head >> 13 === SYNC_WORD ? head & 0x1f_ff : -1;
@@ -29,18 +29,18 @@ interface StreamMux {
   readonly frames: number;
 }
 
-/** Reads AudioMuxElements of one stream: the configuration of an element counts for those behind it. */
+/** Reads AudioMuxElements of one stream: the configuration of an element applies to the following ones, too. */
 export class LatmReader {
   #mux: StreamMux | null = null;
 
-  /** AudioSpecificConfig; null before the first. A new object when it changes. */
+  /** AudioSpecificConfig; null before the first. A new object after a change. */
   get config(): Uint8Array | null {
     return this.#mux?.config ?? null;
   }
 
   /**
    * The raw AAC frames of an element, each in its own buffer; none before the first configuration. Throws `LATM` for several programs or
-   * layers and for configurations of other codecs than AAC.
+   * layers, and for configurations of other codecs.
    */
   read(element: Uint8Array): Uint8Array[] {
     const reader = new BitReader(element);
@@ -111,7 +111,7 @@ function readSizedConfig(reader: BitReader): Uint8Array {
   return copyBits(reader, bits);
 }
 
-/** An AudioSpecificConfig without its length: it must be understood to know where it ends. */
+/** An AudioSpecificConfig without its length: only parsing it shows where it ends. */
 function readConfig(reader: BitReader): Uint8Array {
   const start = reader.mark();
   const left = reader.bitsLeft;

@@ -12,7 +12,7 @@ export interface Av1Config {
   readonly tier: number;
   readonly bitDepth: number;
   readonly monochrome: boolean;
-  /** Sequence header OBU with its header; null when the record carries none. */
+  /** Sequence header OBU with its header; null if the record has none. */
   readonly sequenceHeader: Uint8Array | null;
 }
 

@@ -1,7 +1,7 @@
 /** Walks over the open bitstream units of an AV1 temporal unit, AV1 bitstream specification §5.3. */
 import { ProtocolError } from '../../util/protocol-error.ts';
 
-/** `obu_type`, AV1 bitstream specification §6.2.2. Numbers between them are reserved. */
+/** `obu_type`, AV1 bitstream specification §6.2.2. The missing numbers are reserved. */
 export const ObuType = {
   SEQUENCE_HEADER: 1,
   TEMPORAL_DELIMITER: 2,
@@ -13,7 +13,7 @@ export const ObuType = {
   TILE_LIST: 8,
   PADDING: 15,
 } as const;
-/** Any of these numbers. */
+/** Any value of `ObuType`. */
 export type ObuType = (typeof ObuType)[keyof typeof ObuType];
 
 /** A length in LEB128 has at most 8 bytes (§4.10.5) and no OBU is larger than 2^32 - 1. */
@@ -48,7 +48,7 @@ export class ObuCursor {
     return this.#end;
   }
 
-  /** False when there is no further unit. Throws `AV1_OBU` for a broken header or a size that leaves the data. */
+  /** False after the last unit. Throws `AV1_OBU` for a broken header or a size beyond the data. */
   next(): boolean {
     const at = this.#end;
     if (at >= this.data.length) return false;

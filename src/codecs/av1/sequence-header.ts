@@ -14,12 +14,12 @@ export interface Av1Sequence {
   readonly subsamplingX: number;
   readonly subsamplingY: number;
   readonly chromaSamplePosition: number;
-  /** Largest picture, pixels. */
+  /** Size of the largest frame, pixels. */
   readonly width: number;
   readonly height: number;
-  /** Frames per second; 0 when unknown. */
+  /** Frames per second; 0 if unknown. */
   readonly framerate: number;
-  /** Frame headers are reduced: every frame is a keyframe. */
+  /** Frame headers are reduced, so every frame is a keyframe. */
   readonly reducedStillPicture: boolean;
 }
 

@@ -3,7 +3,7 @@ import { ObuCursor, ObuType } from './obu.ts';
 
 const FRAME_TYPE_KEY = 0;
 
-/** True when the first frame of the temporal unit is a new keyframe (frame_header_obu, AV1 specification §5.9.2). */
+/** True if the first frame of the temporal unit is a new keyframe (frame_header_obu, AV1 specification §5.9.2). */
 export function isAv1Keyframe(temporalUnit: Uint8Array): boolean {
   const obu = new ObuCursor(temporalUnit);
   while (obu.next()) {

@@ -8,12 +8,12 @@ import { H264NalType, h264NalType } from './nal-type.ts';
 const SEI_RECOVERY_POINT = 6;
 const SLICE_TYPE_I = 2;
 const SLICE_TYPE_SI = 4;
-/** A slice header up to `slice_type` is two Exp-Golomb codes: with emulation prevention never longer. */
+/** Bytes that hold a slice header up to `slice_type`: two Exp-Golomb codes, with emulation prevention. */
 const SLICE_HEADER_PROBE = 16;
 
 /**
- * True when a decoder can start here: the unit has an IDR picture, or it is an intra picture whose recovery
- * point says that everything is right from here on (open GOP, usual in broadcasting).
+ * True if a decoder can start here: the unit has an IDR picture, or it is an intra picture whose recovery point promises correct frames
+ * from here on (open GOP, usual in broadcasting).
  */
 export function isH264Keyframe(nals: NalCursor): boolean {
   let recovers = false;
@@ -27,8 +27,8 @@ export function isH264Keyframe(nals: NalCursor): boolean {
 }
 
 /**
- * Frames until the picture is right when decoding starts here (`recovery_frame_cnt`, ISO/IEC 14496-10 §D.2.8), or
- * null without a recovery point. Streams with periodic intra refresh have one per refresh cycle and no IDR pictures.
+ * Number of frames until frames are correct if decoding starts here (`recovery_frame_cnt`, ISO/IEC 14496-10 §D.2.8), or null without a
+ * recovery point. Streams with periodic intra refresh have one per refresh cycle and no IDR pictures.
  */
 export function h264RecoveryPoint(nals: NalCursor): number | null {
   while (nals.next()) {
@@ -44,7 +44,7 @@ function isIntra(type: number): boolean {
   return type === SLICE_TYPE_I || type === SLICE_TYPE_SI;
 }
 
-/** `slice_type` modulo 5 (§7.4.3): values 5 to 9 promise that all slices are alike. */
+/** `slice_type` modulo 5 (§7.4.3): values 5 to 9 promise that all slices have the same type. */
 function sliceType(nals: NalCursor): number {
   const end = Math.min(nals.end, nals.start + SLICE_HEADER_PROBE);
   const reader = new BitReader(unescapeRbsp(nals.data.subarray(nals.start, end), 1));

@@ -33,7 +33,7 @@ export function parseAvcc(data: Uint8Array): AvcConfig {
   reader.skip(3);
   const sps = readUnits(reader, reader.bits(5));
   const pps = readUnits(reader, reader.bits(8));
-  // Some writers leave the extension out although the profile asks for it.
+  // Some writers omit the extension although the profile requires it.
   const extended = isH264HighProfile(profileIdc) && reader.bitsLeft >= 32;
   if (extended) reader.skip(24); // chroma format and bit depths, also in the SPS
   const spsExtensions = extended ? readUnits(reader, reader.bits(8)) : [];
@@ -47,7 +47,7 @@ export function readLengthSize(reader: BitReader): NalLengthSize {
   return size as NalLengthSize;
 }
 
-/** Builds an avcC payload with 4-byte lengths. Throws `AVCC` when a set is missing or too large, or the first SPS is broken. */
+/** Builds an avcC payload with 4-byte lengths. Throws `AVCC` if a set is missing or too large, or the first SPS is broken. */
 export function buildAvcc(sets: {
   readonly sps: readonly Uint8Array[];
   readonly pps: readonly Uint8Array[];

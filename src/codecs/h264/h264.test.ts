@@ -9,7 +9,7 @@ import { avcCodecString, buildAvcc, parseAvcc } from './avcc.ts';
 import { parseH264PpsIds, parseH264Sps } from './sps.ts';
 
 const spsOf = (avcc: Uint8Array): Uint8Array => parseAvcc(avcc).sps[0]!;
-/** The NAL units of a sample, each as an access unit of its own. */
+/** The NAL units of a sample, each as a separate access unit. */
 const singles = (annexb: Uint8Array): Uint8Array[] => {
   const found: Uint8Array[] = [];
   const nals = new AnnexbCursor(annexb);

@@ -12,7 +12,7 @@ export const H264NalType = {
   FILLER: 12,
   SPS_EXTENSION: 13,
 } as const;
-/** Any of these numbers; the field on the wire has 5 bits and may hold others. */
+/** Any value of `H264NalType`; the field on the wire has 5 bits and may have other values. */
 export type H264NalType = (typeof H264NalType)[keyof typeof H264NalType];
 
 /** `nal_unit_type` from the first byte of a unit. */

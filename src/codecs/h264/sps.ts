@@ -17,17 +17,17 @@ export interface H264Sps {
   readonly bitDepthLuma: number;
   readonly bitDepthChroma: number;
   readonly picOrderCntType: number;
-  /** False when pictures may be coded as fields. */
+  /** False if frames may be coded as fields. */
   readonly frameMbsOnly: boolean;
   /** Pixels, after cropping. */
   readonly width: number;
   readonly height: number;
   readonly sampleAspectRatio: AspectRatio;
-  /** Frames per second by the VUI timing; 0 when unknown. */
+  /** Frames per second by the VUI timing; 0 if unknown. */
   readonly framerate: number;
-  /** `max_num_reorder_frames`, or null when the stream does not tell. */
+  /** `max_num_reorder_frames`; null if the stream does not say. */
   readonly maxReorderFrames: number | null;
-  /** False when the stream promises that output order is decoding order. */
+  /** False if the stream promises that output order is decoding order. */
   readonly hasReordering: boolean;
 }
 

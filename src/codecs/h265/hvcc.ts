@@ -11,7 +11,7 @@ import { parseH265Sps } from './sps.ts';
 /** Decoder configuration of H.265. Parameter sets are whole NAL units. */
 export interface HevcConfig {
   readonly profile: ProfileTierLevel;
-  /** Frames per second as the record tells; 0 when unknown. */
+  /** Frames per second in the record; 0 if unknown. */
   readonly avgFrameRate: number;
   readonly lengthSize: NalLengthSize;
   readonly vps: readonly Uint8Array[];
@@ -49,7 +49,7 @@ export function parseHvcc(data: Uint8Array): HevcConfig {
   return { profile, avgFrameRate, lengthSize, ...sets };
 }
 
-/** Builds an hvcC payload with 4-byte lengths. Throws `HVCC` when a set is missing or too large, or the first SPS is broken. */
+/** Builds an hvcC payload with 4-byte lengths. Throws `HVCC` if a set is missing or too large, or the first SPS is broken. */
 export function buildHvcc(sets: {
   readonly vps: readonly Uint8Array[];
   readonly sps: readonly Uint8Array[];

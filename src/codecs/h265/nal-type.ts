@@ -13,7 +13,7 @@ export const H265NalType = {
   SEI_PREFIX: 39,
   SEI_SUFFIX: 40,
 } as const;
-/** Any of these numbers; the field on the wire has 6 bits and may hold others. */
+/** Any value of `H265NalType`; the field on the wire has 6 bits and may have other values. */
 export type H265NalType = (typeof H265NalType)[keyof typeof H265NalType];
 
 /** `nal_unit_type` from the first byte of a unit. */

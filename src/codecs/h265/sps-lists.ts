@@ -1,4 +1,4 @@
-/** The lists inside an H.265 SPS that have to be read to get past them: scaling lists and reference picture sets. */
+/** The lists inside an H.265 SPS that must be parsed to be skipped: scaling lists and reference picture sets. */
 import type { BitReader } from '../../util/bit-reader.ts';
 
 const MAX_REF_PIC_SETS = 64;

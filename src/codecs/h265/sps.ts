@@ -24,7 +24,7 @@ export interface H265Sps {
   readonly width: number;
   readonly height: number;
   readonly sampleAspectRatio: AspectRatio;
-  /** Frames per second by the VUI timing; 0 when unknown. */
+  /** Frames per second by the VUI timing; 0 if unknown. */
   readonly framerate: number;
   readonly minSpatialSegmentation: number;
   /** `sps_max_num_reorder_pics` of the highest sub-layer. */

@@ -5,7 +5,7 @@ import { type AspectRatio, readVuiHead, SQUARE } from '../aspect-ratio.ts';
 /** The fields of the VUI that a server needs. */
 export interface H265Vui {
   readonly sampleAspectRatio: AspectRatio;
-  /** Frames per second; 0 when unknown. */
+  /** Frames per second; 0 if unknown. */
   readonly framerate: number;
   readonly minSpatialSegmentation: number;
 }
@@ -15,7 +15,7 @@ export const NO_VUI: H265Vui = { sampleAspectRatio: SQUARE, framerate: 0, minSpa
 
 const MAX_SPATIAL_SEGMENTATION = 4095;
 
-/** Reads `vui_parameters()` (E.2.1) from where the reader stands. `maxSubLayersMinus1` is that of the sequence parameter set. */
+/** Reads `vui_parameters()` (E.2.1) at the reader's position. `maxSubLayersMinus1` is that of the sequence parameter set. */
 export function readVui(reader: BitReader, maxSubLayersMinus1: number): H265Vui {
   const sampleAspectRatio = readVuiHead(reader);
   reader.skip(3); // neutral_chroma_indication_flag, field_seq_flag, frame_field_info_present_flag

@@ -10,12 +10,12 @@ export interface MpegAudioFrame {
   readonly bitrate: number;
   readonly sampleRate: number;
   readonly channels: number;
-  /** Bytes, header included. */
+  /** Bytes of the frame, header included. */
   readonly frameLength: number;
   readonly samplesPerFrame: number;
 }
 
-/** Bytes; a CRC that may follow is not part of it. */
+/** Bytes of the header, without a CRC that may follow. */
 export const MPEG_AUDIO_HEADER_LENGTH = 4;
 const MONO = 3;
 

@@ -14,19 +14,19 @@ const PROCESS_CC = 0x40;
 const VALID = 4;
 const PACKET_DATA = 2;
 const PACKET_START = 3;
-/** A channel packet has 127 bytes behind its header, or less. */
+/** Maximum of bytes of a channel packet, header included. */
 const MAX_PACKET = 128;
 const EXTENDED_SERVICE = 7;
 
 /** The caption services detected so far. Each video track has its own reader. */
 export class CaptionReader {
-  /** By the words of INSTREAM-ID (rfc8216bis §4.4.6.1): `CC1` to `CC4`, `SERVICE1` to `SERVICE63`. */
+  /** Channels in the words of INSTREAM-ID (rfc8216bis §4.4.6.1): `CC1` to `CC4`, `SERVICE1` to `SERVICE63`. */
   readonly channels = new Set<string>();
   readonly #packet = new Uint8Array(MAX_PACKET);
   #packetLength = 0;
   #packetSize = 0;
 
-  /** Looks into a frame, NAL units behind 4-byte lengths, up to its first slice. Throws `ProtocolError` for a broken one. */
+  /** Reads a frame, NAL units behind 4-byte lengths, up to its first slice. Throws `ProtocolError` for a broken frame. */
   read(codec: VideoCodec, frame: Uint8Array): void {
     const nals = new LengthPrefixedCursor(frame);
     while (nals.next()) {
@@ -59,7 +59,7 @@ export class CaptionReader {
     }
   }
 
-  /** Line 21: only control codes name the channel, of the two channels of a field. */
+  /** Line 21: only control codes say which of the two channels of a field they belong to. */
   #readField(field: number, first: number, second: number): void {
     if (first < 0x10 || first > 0x1f || second < 0x20) return;
     this.channels.add(`CC${field * 2 + ((first & 8) === 0 ? 1 : 2)}`);
@@ -87,7 +87,7 @@ export class CaptionReader {
     if (this.#packetLength < this.#packetSize) this.#packet[this.#packetLength++] = byte;
   }
 
-  /** Service blocks: number and size in one byte, then as many bytes; empty blocks are padding. */
+  /** Service blocks: number and size in one byte, then that many bytes; empty blocks are padding. */
   #endPacket(): void {
     const end = this.#packetLength;
     this.#packetSize = 0;

@@ -4,7 +4,7 @@ import { AnnexbCursor, LengthPrefixedCursor, type NalCursor, type NalLengthSize 
 
 const LENGTH_SIZE = 4;
 
-/** Decides by the first byte of a NAL unit whether it stays. */
+/** Decides by its first byte whether a NAL unit stays. */
 export type NalFilter = (firstByte: number) => boolean;
 
 const keepAll: NalFilter = () => true;
@@ -14,13 +14,13 @@ export function annexbToLengthPrefixed(data: Uint8Array, keep: NalFilter = keepA
   return relength(new AnnexbCursor(data), new AnnexbCursor(data), keep);
 }
 
-/** Lengths of `lengthSize` bytes → 4-byte lengths. Returns `data` itself when it has them already. Throws `NAL_LENGTH`. */
+/** Lengths of `lengthSize` bytes → 4-byte lengths. Returns `data` itself if it has them already. Throws `NAL_LENGTH`. */
 export function toFourByteLengths(data: Uint8Array, lengthSize: NalLengthSize): Uint8Array {
   if (lengthSize === LENGTH_SIZE) return data;
   return relength(new LengthPrefixedCursor(data, lengthSize), new LengthPrefixedCursor(data, lengthSize), keepAll);
 }
 
-/** Returns `data` when its 4-byte lengths lead exactly to its end; looks at nothing else. Throws `NAL_LENGTH`. */
+/** Returns `data` if its 4-byte lengths lead exactly to its end; checks nothing else. Throws `NAL_LENGTH`. */
 export function withValidLengths(data: Uint8Array): Uint8Array {
   let at = 0;
   while (at + LENGTH_SIZE <= data.length) {

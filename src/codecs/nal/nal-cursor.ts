@@ -1,7 +1,7 @@
 /** Walks over the NAL units of an access unit without allocating per unit. */
 import { ProtocolError } from '../../util/protocol-error.ts';
 
-/** How many bytes a length before a NAL unit has (`lengthSizeMinusOne` + 1). */
+/** Bytes of the length before a NAL unit (`lengthSizeMinusOne` + 1). */
 export type NalLengthSize = 1 | 2 | 4;
 
 /** A cursor: `next()` moves to the next unit, `start` and `end` delimit it inside `data`. */
@@ -9,7 +9,7 @@ export interface NalCursor {
   readonly data: Uint8Array;
   readonly start: number;
   readonly end: number;
-  /** False when there is no further unit. Empty units are skipped. */
+  /** False after the last unit. Empty units are skipped. */
   next(): boolean;
   /** A view of the current unit, its header included. */
   unit(): Uint8Array;
@@ -23,7 +23,7 @@ export class AnnexbCursor implements NalCursor {
   readonly data: Uint8Array;
   #start = 0;
   #end = 0;
-  /** Where the next unit begins, behind its start code; -1 when there is none. */
+  /** Start of the next unit, behind its start code; -1 if there is none. */
   #following: number;
 
   constructor(data: Uint8Array) {
@@ -56,7 +56,7 @@ export class AnnexbCursor implements NalCursor {
   }
 }
 
-/** NAL units behind their lengths, ISO/IEC 14496-15 §5.3.4.2. Throws `NAL_LENGTH` when a length leaves the data. */
+/** NAL units behind their lengths, ISO/IEC 14496-15 §5.3.4.2. Throws `NAL_LENGTH` for a length beyond the data. */
 export class LengthPrefixedCursor implements NalCursor {
   readonly data: Uint8Array;
   readonly #lengthSize: NalLengthSize;

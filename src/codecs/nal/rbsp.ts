@@ -1,8 +1,7 @@
-/** Takes emulation prevention out of NAL units and puts it in (ISO/IEC 14496-10 §7.4.1, 23008-2 §7.4.2). */
+/** Removes emulation prevention from NAL units and inserts it (ISO/IEC 14496-10 §7.4.1, 23008-2 §7.4.2). */
 
 /**
- * The payload of `unit` from byte `start` on, without the `03` of every `00 00 03`. Returns a view when there is
- * nothing to take out, else a copy.
+ * The payload of `unit` from byte `start` on, without the `03` of every `00 00 03`. Returns a view if there is none to remove, else a copy.
  */
 export function unescapeRbsp(unit: Uint8Array, start: number): Uint8Array {
   const first = nextEscape(unit, start + 2);
@@ -19,7 +18,7 @@ export function unescapeRbsp(unit: Uint8Array, start: number): Uint8Array {
   return out.subarray(0, length + unit.length - from);
 }
 
-/** The inverse of `unescapeRbsp`: inserts `03` after two zeros that a byte up to 3 follows. */
+/** The inverse of `unescapeRbsp`: inserts `03` between two zeros and a byte up to 3. */
 export function escapeRbsp(payload: Uint8Array): Uint8Array {
   const out = new Uint8Array(payload.length + Math.ceil(payload.length / 2));
   let length = 0;

@@ -42,14 +42,14 @@ export function insertBeforeSlices(codec: VideoCodec, frame: Uint8Array, units: 
   return new Uint8Array(Buffer.concat([frame.subarray(0, at), ...pieces, frame.subarray(at)]));
 }
 
-/** Coded slices have the lowest numbers. */
+/** The lowest numbers are coded slices. */
 function isSlice(codec: VideoCodec, firstByte: number): boolean {
   if (codec === VideoCodec.H265) return h265NalType(firstByte) < H265NalType.VPS;
   const type = h264NalType(firstByte);
   return type >= 1 && type <= H264NalType.IDR;
 }
 
-/** A number as a sum of bytes: 255 says that another one follows. */
+/** A number as a sum of bytes: another byte follows every 255. */
 function counted(value: number): number[] {
   return [...new Array<number>(Math.floor(value / 255)).fill(255), value % 255];
 }

@@ -3,7 +3,7 @@
 /** The first SEI payload of `type` in an unescaped SEI RBSP, or null. Broken messages end the search. */
 export function findSei(rbsp: Uint8Array, type: number): Uint8Array | null {
   let at = 0;
-  // The last byte holds the stop bit, so a message needs at least type, size and one byte behind them.
+  // The last byte is the stop bit, so a message needs at least type, size and one byte behind them.
   while (at + 2 < rbsp.length) {
     const payloadType = readCount(rbsp, at);
     const payloadSize = readCount(rbsp, payloadType.next);
@@ -15,7 +15,7 @@ export function findSei(rbsp: Uint8Array, type: number): Uint8Array | null {
   return null;
 }
 
-/** Numbers are sums of bytes: every 255 is followed by another. */
+/** Numbers are sums of bytes: another byte follows every 255. */
 function readCount(rbsp: Uint8Array, from: number): { value: number; next: number } {
   let value = 0;
   let at = from;

@@ -6,7 +6,7 @@ export interface OpusHead {
   readonly channels: number;
   /** Samples at 48 kHz to drop at the start. */
   readonly preSkip: number;
-  /** Hz of the original; decoders always put out 48 kHz. */
+  /** Sample rate of the original, Hz; decoders always output 48 kHz. */
   readonly inputSampleRate: number;
   /** Q7.8 dB. */
   readonly outputGain: number;
@@ -16,7 +16,7 @@ export interface OpusHead {
   readonly mapping: Uint8Array;
 }
 
-/** Opus counts time at this rate whatever the rate of its input (RFC 7845 §4). */
+/** Rate of Opus timestamps for any input (RFC 7845 §4). */
 export const OPUS_SAMPLE_RATE = 48_000;
 
 const MAGIC = new TextEncoder().encode('OpusHead');
@@ -29,7 +29,7 @@ export function parseOpusHead(data: Uint8Array): OpusHead {
   if (MAGIC.some((byte, index) => data[index] !== byte)) throw new ProtocolError('OPUS_HEAD', 'OpusHead expected', 0);
   const view = new DataView(data.buffer, data.byteOffset, data.length);
   const version = view.getUint8(8);
-  // Only the upper four bits tell of incompatible versions.
+  // Only a change of the upper four bits makes versions incompatible.
   if (version >> 4 !== 0) throw new ProtocolError('OPUS_HEAD', `version ${version}`, 8);
   const channels = view.getUint8(9);
   if (channels === 0) throw new ProtocolError('OPUS_HEAD', 'no channels', 9);
@@ -46,7 +46,7 @@ export function parseOpusHead(data: Uint8Array): OpusHead {
   };
 }
 
-/** Builds an OpusHead packet; without a mapping it is of family 0 (mono or stereo). */
+/** Builds an OpusHead packet; without a mapping its family is 0 (mono or stereo). */
 export function buildOpusHead(head: Pick<OpusHead, 'channels'> & Partial<OpusHead>): Uint8Array {
   const mapping = head.mapping ?? new Uint8Array(0);
   const out = new Uint8Array(FIXED_LENGTH + mapping.length);

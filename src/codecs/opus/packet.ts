@@ -10,7 +10,7 @@ const FIRST_CELT = 16;
 /** A packet lasts at most 120 ms. */
 const MAX_PACKET_SAMPLES = 5760;
 
-/** Samples at 48 kHz in a packet. Throws `OPUS_PACKET` for an empty or impossible one. */
+/** Samples at 48 kHz in a packet. Throws `OPUS_PACKET` for an empty or impossible packet. */
 export function opusPacketSamples(packet: Uint8Array): number {
   const toc = packet[0];
   if (toc === undefined) throw new ProtocolError('OPUS_PACKET', 'empty packet', 0);

@@ -12,7 +12,7 @@ export function isVp8Keyframe(data: Uint8Array): boolean {
   return first !== undefined && (first & 1) === 0;
 }
 
-/** Size of a keyframe in pixels; null when the frame is none. Throws `VP8_HEADER`. */
+/** Size of a keyframe in pixels; null for other frames. Throws `VP8_HEADER`. */
 export function parseVp8Keyframe(data: Uint8Array): { readonly width: number; readonly height: number } | null {
   if (!isVp8Keyframe(data)) return null;
   if (data.length < KEYFRAME_HEADER_LENGTH) throw new ProtocolError('VP8_HEADER', `keyframe of ${data.length} bytes`, data.length);

@@ -6,7 +6,7 @@ import { ProtocolError } from '../../util/protocol-error.ts';
 export interface Vp9Keyframe {
   readonly profile: number;
   readonly bitDepth: number;
-  /** As vpcC codes it: 1 4:2:0 colocated, 2 4:2:2, 3 4:4:4. */
+  /** Coded as in vpcC: 1 4:2:0 colocated, 2 4:2:2, 3 4:4:4. */
   readonly chromaSubsampling: number;
   readonly fullRange: boolean;
   readonly width: number;
@@ -19,10 +19,10 @@ const COLOR_SPACE_RGB = 7;
 const CHROMA_420 = 1;
 const CHROMA_422 = 2;
 const CHROMA_444 = 3;
-/** A keyframe header never needs more bytes up to the frame size. */
+/** Maximum of bytes in a keyframe's header up to the frame size. */
 export const VP9_HEADER_PROBE = 16;
 
-/** True when the first frame of `data` is a keyframe. A frame too short to tell is none. */
+/** True if the first frame of `data` is a keyframe. A frame that is too short counts as none. */
 export function isVp9Keyframe(data: Uint8Array): boolean {
   const reader = new BitReader(data);
   if (reader.bitsLeft < 8 || reader.bits(2) !== FRAME_MARKER) return false;
@@ -32,7 +32,7 @@ export function isVp9Keyframe(data: Uint8Array): boolean {
   return !showExisting && reader.bits(1) === 0;
 }
 
-/** Parses the header of a keyframe; null when the frame is no keyframe. Throws `VP9_HEADER`. */
+/** Parses the header of a keyframe; null for other frames. Throws `VP9_HEADER`. */
 export function parseVp9Keyframe(data: Uint8Array): Vp9Keyframe | null {
   if (!isVp9Keyframe(data)) return null;
   const reader = new BitReader(data);

@@ -4,7 +4,7 @@ import { BitWriter } from '../../util/bit-writer.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import type { Vp9Keyframe } from './frame-header.ts';
 
-/** Decoder configuration of VP9. It does not tell the picture size. */
+/** Decoder configuration of VP9. It lacks the frame size. */
 export interface VpConfig {
   readonly profile: number;
   /** Ten times the level, e.g. 31. */
@@ -19,7 +19,7 @@ const FULL_BOX_HEADER = 4;
 const RECORD_LENGTH = 8;
 const UNSPECIFIED = 2;
 
-/** Largest luma picture per level, VP9 levels definition; the level of larger pictures is the last one. */
+/** Largest luma frame of each level, VP9 levels definition; larger frames get the last level. */
 const LEVEL_PICTURE_SIZES: readonly (readonly [number, number])[] = [
   [36_864, 10],
   [73_728, 11],
@@ -50,7 +50,7 @@ export function vpccRecord(data: Uint8Array): Uint8Array {
   return boxed ? data.subarray(FULL_BOX_HEADER) : data;
 }
 
-/** Builds a vpcC payload (version and flags included) from a keyframe; the level follows from the picture size. */
+/** Builds a vpcC payload (version and flags included) from a keyframe; the level follows from the frame size. */
 export function buildVpcc(keyframe: Vp9Keyframe): Uint8Array {
   const writer = new BitWriter().bits(VERSION_AND_FLAGS, 32).bits(keyframe.profile, 8).bits(levelOf(keyframe), 8);
   writer.bits(keyframe.bitDepth, 4).bits(keyframe.chromaSubsampling, 3).flag(keyframe.fullRange);

@@ -14,20 +14,20 @@ const ExAudioPacketType = {
   MOD_EX: 7,
 } as const;
 const EX_TYPES: ExPacketTypes = { multitrack: ExAudioPacketType.MULTITRACK, modEx: ExAudioPacketType.MOD_EX };
-/** SoundRate, SoundSize and SoundType that AAC tags always carry. */
+/** SoundRate, SoundSize and SoundType of every AAC tag. */
 const AAC_SOUND_BITS = 0x0f;
 
 /** One track's part of an audio tag. Bodies are views of the tag. */
 export type FlvAudioUnit =
   | { readonly kind: 'config'; readonly trackId: number; readonly codec: AudioCodec; readonly body: Buffer }
   | { readonly kind: 'frame'; readonly trackId: number; readonly codec: AudioCodec; readonly body: Buffer }
-  /** Number of channels of a codec that does not tell it itself. */
+  /** Number of channels, for codecs that do not carry it. */
   | { readonly kind: 'channels'; readonly trackId: number; readonly codec: AudioCodec; readonly channels: number }
   | { readonly kind: 'other'; readonly trackId: number }
   /** `codec` is the FourCC or classic number as text. */
   | { readonly kind: 'unsupported'; readonly trackId: number; readonly codec: string };
 
-/** Takes an audio tag apart; most tags have one unit. Throws `ProtocolError` when it is cut off or malformed. */
+/** Parses an audio tag; most tags have one unit. Throws `ProtocolError` if it is truncated or malformed. */
 export function parseAudioTag(payload: Uint8Array): FlvAudioUnit[] {
   const tag = asBuffer(payload);
   requireBytes(tag, 0, 1);

@@ -1,7 +1,7 @@
 /** The common part of the enhanced audio and video tag headers: ModEx and multitrack (Enhanced RTMP v2). */
 import { ProtocolError } from '../../util/protocol-error.ts';
 
-/** How the tracks of a multitrack tag are laid out (AvMultitrackType). */
+/** Layouts of the tracks in a multitrack tag (AvMultitrackType). */
 const MultitrackType = { ONE_TRACK: 0, MANY_TRACKS: 1, MANY_TRACKS_MANY_CODECS: 2 } as const;
 
 const FOURCC_LENGTH = 4;
@@ -15,7 +15,7 @@ export interface ExPacketTypes {
   readonly modEx: number;
 }
 
-/** One track's share of an enhanced tag. */
+/** One track's part of an enhanced tag. */
 export interface ExTrackBody {
   readonly trackId: number;
   readonly fourCc: string;
@@ -23,7 +23,7 @@ export interface ExTrackBody {
   readonly body: Buffer;
 }
 
-/** An enhanced tag taken apart as far as audio and video are alike. */
+/** The common fields of an enhanced audio or video tag. */
 export interface ExTag {
   readonly packetType: number;
   /** Nanoseconds to add to the timestamp, below one millisecond. */
@@ -31,7 +31,7 @@ export interface ExTag {
   readonly tracks: readonly ExTrackBody[];
 }
 
-/** Follows the ModEx chain, which starts behind the first byte. Throws `ProtocolError`. */
+/** Follows the ModEx chain, which begins behind the first byte. Throws `ProtocolError`. */
 export function parseModEx(tag: Buffer, types: ExPacketTypes): { packetType: number; nanoOffset: number; offset: number } {
   let packetType = (tag[0] ?? 0) & 0x0f;
   let nanoOffset = 0;
@@ -108,7 +108,7 @@ export function asBuffer(payload: Uint8Array): Buffer {
   return Buffer.isBuffer(payload) ? payload : Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength);
 }
 
-/** Throws `ProtocolError` unless `length` bytes are there at `offset`. */
+/** Throws `ProtocolError` unless `tag` has `length` bytes at `offset`. */
 export function requireBytes(tag: Buffer, offset: number, length: number): void {
   if (tag.length - offset < length) {
     throw new ProtocolError('FLV_TRUNCATED', `${length} bytes needed, ${Math.max(0, tag.length - offset)} left`, offset);

@@ -44,26 +44,26 @@ const FOREIGN_AUDIO: ReadonlyMap<string, string> = new Map([
 /** Readable name of an unsupported codec; `text` is the number or FourCC of the tag. */
 export function unsupportedCodecName(type: 'video' | 'audio', text: string): string {
   const name = (type === 'video' ? FOREIGN_VIDEO : FOREIGN_AUDIO).get(text);
-  // A FourCC is four bytes of anything.
+  // The four bytes of a FourCC may be unprintable.
   return name ?? `codec ${JSON.stringify(text.replace(/[^\x20-\x7e]/g, '?'))}`;
 }
 
-/** FourCC texts of the video codecs this server can take. */
+/** FourCC texts of the supported video codecs. */
 export const VIDEO_FOURCCS: readonly string[] = [...VIDEO_BY_FOURCC.keys()];
-/** FourCC texts of the audio codecs this server can take. */
+/** FourCC texts of the supported audio codecs. */
 export const AUDIO_FOURCCS: readonly string[] = [...AUDIO_BY_FOURCC.keys()];
 
-/** Null for a codec that is not supported. */
+/** The codec of a FourCC; null if it is not supported. */
 export function videoCodecOfFourCc(text: string): VideoCodec | null {
   return VIDEO_BY_FOURCC.get(text) ?? null;
 }
 
-/** Null for a codec that is not supported. */
+/** The codec of a FourCC; null if it is not supported. */
 export function audioCodecOfFourCc(text: string): AudioCodec | null {
   return AUDIO_BY_FOURCC.get(text) ?? null;
 }
 
-/** The FourCC of a codec, or null when FLV has none. */
+/** The FourCC of a codec; null if FLV has none. */
 export function fourCcOf(codec: VideoCodec | AudioCodec): string | null {
   for (const [text, known] of [...VIDEO_BY_FOURCC, ...AUDIO_BY_FOURCC]) if (known === codec) return text;
   return null;

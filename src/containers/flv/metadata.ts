@@ -1,11 +1,11 @@
-/** The stream description encoders send as `onMetaData` (FLV annex E.5, Enhanced RTMP v2). */
+/** The stream description that encoders send as `onMetaData` (FLV annex E.5, Enhanced RTMP v2). */
 import type { AudioCodec, VideoCodec } from '../../media/codec.ts';
 import { audioCodecOfMetadata, videoCodecOfMetadata } from './fourcc.ts';
 
 /** Field lookup of a decoded script object of any encoding. */
 export type MetadataFields = ReadonlyMap<string, unknown>;
 
-/** Zero means not told. */
+/** The video of the metadata; zero: absent. */
 export interface FlvVideoDescription {
   readonly codec: VideoCodec;
   readonly width: number;
@@ -15,7 +15,7 @@ export interface FlvVideoDescription {
   readonly bitrate: number;
 }
 
-/** Zero means not told. */
+/** The audio of the metadata; zero: absent. */
 export interface FlvAudioDescription {
   readonly codec: AudioCodec;
   /** Hz. */
@@ -25,11 +25,11 @@ export interface FlvAudioDescription {
   readonly bitrate: number;
 }
 
-/** Tracks by their wire number; 0 is the one the top-level fields describe. */
+/** Tracks by their wire number; the top-level fields describe track 0. */
 export interface FlvMetadata {
   readonly video: ReadonlyMap<number, FlvVideoDescription>;
   readonly audio: ReadonlyMap<number, FlvAudioDescription>;
-  /** Software that made the stream, as it names itself; empty when not told. */
+  /** Name of the software that made the stream; empty if absent. */
   readonly encoder: string;
 }
 
@@ -89,7 +89,7 @@ function channelsOfStereo(value: unknown): number {
   return value ? 2 : 1;
 }
 
-/** The first positive finite number, also when written as text with a unit (`"2500k"` stays 0). */
+/** The first positive finite number, also if written as text; a text with a unit (`"2500k"`) counts as 0. */
 function amount(fields: MetadataFields, ...names: readonly string[]): number {
   for (const name of names) {
     const value = fields.get(name);

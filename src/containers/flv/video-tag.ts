@@ -29,7 +29,7 @@ export type FlvVideoUnit =
       readonly trackId: number;
       readonly codec: VideoCodec;
       readonly keyframe: boolean;
-      /** Presentation minus decoding time, milliseconds, may be negative. */
+      /** Presentation time minus decoding time, milliseconds; may be negative. */
       readonly compositionTime: number;
       readonly body: Buffer;
     }
@@ -38,7 +38,7 @@ export type FlvVideoUnit =
   /** `codec` is the FourCC or classic number as text. */
   | { readonly kind: 'unsupported'; readonly trackId: number; readonly codec: string };
 
-/** Takes a video tag apart; most tags have one unit. Throws `ProtocolError` when it is cut off or malformed. */
+/** Parses a video tag; most tags have one unit. Throws `ProtocolError` if it is truncated or malformed. */
 export function parseVideoTag(payload: Uint8Array): FlvVideoUnit[] {
   const tag = asBuffer(payload);
   requireBytes(tag, 0, 1);
@@ -125,7 +125,7 @@ export function serializeVideoTagHeader(unit: {
   return header;
 }
 
-/** CodedFramesX is defined for codecs with composition times only. */
+/** CodedFramesX is defined only for codecs with composition times. */
 function exPacketType(unit: { kind: 'config' | 'frame'; codec: VideoCodec }, timed: boolean): number {
   if (unit.kind === 'config') return ExVideoPacketType.SEQUENCE_START;
   return timed || !hasCompositionTime(unit.codec) ? ExVideoPacketType.CODED_FRAMES : ExVideoPacketType.CODED_FRAMES_X;

@@ -14,7 +14,7 @@ const TEXT_FRAME_ID = /^T[A-Z0-9]{3}$/;
 /** Sizes have four groups of seven bits (§6.2). */
 const MAX_SIZE = 2 ** 28 - 1;
 
-/** One whole tag with `frames` in order. Throws `TypeError` for an id that is no text frame and for a tag that is too large. */
+/** A whole tag with `frames` in order. Throws `TypeError` for an id that is no text frame and for a tag that is too large. */
 export function buildId3Tag(frames: readonly Id3Frame[]): Uint8Array {
   const writer = new ByteWriter().zeros(HEADER_LENGTH);
   for (const frame of frames) writeFrame(writer, frame);
@@ -45,7 +45,7 @@ function frameBody(frame: Id3Frame): Uint8Array {
   return body.text(frame.text).u8(0).finish();
 }
 
-/** Spreads 28 bits over four bytes of seven, so that no byte looks like an MPEG sync. */
+/** Spreads 28 bits over four bytes of seven bits each, so that no byte looks like an MPEG sync. */
 function synchsafe(size: number): number {
   if (size > MAX_SIZE) throw new TypeError(`ID3 size ${size}, at most ${MAX_SIZE} fits`);
   return ((size & 0xf_e0_00_00) << 3) | ((size & 0x1f_c0_00) << 2) | ((size & 0x3f_80) << 1) | (size & 0x7f);

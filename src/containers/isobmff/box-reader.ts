@@ -5,7 +5,7 @@ const HEADER_SIZE = 8;
 const LARGE_HEADER_SIZE = 16;
 const MAX_BOXES = 65_536;
 
-/** One box: `body` is a view of what follows the size and type. */
+/** One box: `body` is a view of the bytes after its size and type. */
 export interface Box {
   readonly type: string;
   readonly body: Uint8Array;
@@ -13,7 +13,7 @@ export interface Box {
   readonly offset: number;
 }
 
-/** The boxes that lie one behind the other in `bytes`. Throws `ProtocolError` when a size is impossible. */
+/** The boxes in `bytes`, which lie one behind the other. Throws `ProtocolError` for an impossible size. */
 export function readBoxes(bytes: Uint8Array): Box[] {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const boxes: Box[] = [];
@@ -32,7 +32,7 @@ export function readBoxes(bytes: Uint8Array): Box[] {
     if (size < header || offset + size > bytes.length) {
       throw new ProtocolError('ISOBMFF_BOX_SIZE', `a box of ${size} bytes does not fit`, offset);
     }
-    // Boxes of eight bytes each would take many times their bytes here.
+    // A list of boxes of eight bytes each takes many times the memory of its bytes.
     if (boxes.length >= MAX_BOXES) throw new ProtocolError('ISOBMFF_BOXES', `more than ${MAX_BOXES} boxes side by side`, offset);
     const type = String.fromCharCode(...bytes.subarray(offset + 4, offset + HEADER_SIZE));
     boxes.push({ type, body: bytes.subarray(offset + header, offset + size), offset });
@@ -53,7 +53,7 @@ export function findBox(bytes: Uint8Array, path: readonly string[]): Box | null 
   return found;
 }
 
-/** The body of `box` to read numbers from. Throws `ProtocolError` when it has fewer than `atLeast` bytes. */
+/** The body of `box` for reading numbers. Throws `ProtocolError` if it has fewer than `atLeast` bytes. */
 export function bodyView({ body, type, offset }: Box, atLeast: number): DataView {
   if (body.length < atLeast) throw new ProtocolError('ISOBMFF_TRUNCATED', `${type} needs ${atLeast} bytes and has ${body.length}`, offset);
   return new DataView(body.buffer, body.byteOffset, body.byteLength);

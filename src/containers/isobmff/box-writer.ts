@@ -3,7 +3,7 @@
 const INITIAL_CAPACITY = 2048;
 const UINT32 = 0x1_0000_0000;
 
-/** A byte writer that knows boxes. One instance may be reused: `reset` keeps its memory. */
+/** A byte writer for boxes. An instance may be reused: `reset` keeps its memory. */
 export class BoxWriter {
   #bytes = new Uint8Array(INITIAL_CAPACITY);
   #view = new DataView(this.#bytes.buffer);
@@ -19,7 +19,7 @@ export class BoxWriter {
     this.#length = 0;
   }
 
-  /** Opens a box of four-character `type`; the returned position goes to `end`. */
+  /** Opens a box of four-character `type`; the returned position must be passed to `end`. */
   box(type: string): number {
     const start = this.#length;
     this.u32(0);
@@ -34,7 +34,7 @@ export class BoxWriter {
     return start;
   }
 
-  /** Closes the box that began at `start`: its size becomes known. */
+  /** Closes the box that began at `start` and writes its size. */
   end(start: number): void {
     this.#view.setUint32(start, this.#length - start);
   }

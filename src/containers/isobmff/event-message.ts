@@ -1,11 +1,11 @@
-/** Event message box (ISO/IEC 23009-1 §5.10.3.3) as CMAF carries ID3 in it. */
+/** Event message box (ISO/IEC 23009-1 §5.10.3.3), in which CMAF carries ID3. */
 import type { BoxWriter } from './box-writer.ts';
 
 /** Scheme of "Carriage of ID3 Timed Metadata in CMAF". */
 export const ID3_SCHEME = 'https://aomedia.org/emsg/ID3';
 const UNKNOWN_DURATION = 0xffff_ffff;
 
-/** One event; it precedes the moof whose time range holds it. */
+/** One event; its box precedes the moof whose time range includes it. */
 export interface EventMessage {
   readonly scheme: string;
   readonly timescale: number;

@@ -1,11 +1,11 @@
-/** The moov of a finished recording: the one it was begun with, its sample tables filled in (ISO/IEC 14496-12 §8.2). */
+/** The moov of a finished recording: the first moov with its sample tables filled in (ISO/IEC 14496-12 §8.2). */
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { type Box, findBox, readBoxes } from './box-reader.ts';
 import type { BoxWriter } from './box-writer.ts';
 import { type Edit, writeEditList } from './movie-box.ts';
 import type { SampleTables } from './sample-tables.ts';
 
-/** Where version 1 headers keep timescale and duration, from the start of the box body. */
+/** Offsets of timescale and duration in headers of version 1, from the start of the box body. */
 const MVHD_TIMESCALE_AT = 20;
 const MVHD_DURATION_AT = 24;
 const TKHD_ID_AT = 20;
@@ -24,8 +24,8 @@ export function trackIdsOf(body: Uint8Array): number[] {
 }
 
 /**
- * Appends moov with the tables of `tracks` (by track id). `body` is the moov the recording was begun with, made by
- * `writeMovieBox` with `longDurations`. A track without samples is left out.
+ * Appends moov with the tables of `tracks` (by track id). `body` is the first moov of the recording, made by `writeMovieBox` with
+ * `longDurations`. A track without samples is left out.
  */
 export function writeFinalMovie(writer: BoxWriter, body: Uint8Array, tracks: ReadonlyMap<number, SampleTables>): void {
   const mvhd = required(body, ['mvhd']);
@@ -89,7 +89,7 @@ function writeTrack(writer: BoxWriter, trak: Box, tables: SampleTables, movieTim
   return delay + shown;
 }
 
-/** Appends `box` as it is and returns where its body begins. */
+/** Appends `box` unchanged and returns where its body begins. */
 function copyBox(writer: BoxWriter, box: Box): number {
   const start = writer.box(box.type);
   const body = writer.length;

@@ -15,9 +15,9 @@ const TRUN_FLAGS = 0x400;
 const TRUN_COMPOSITION_OFFSET = 0x800;
 const NON_SYNC = 0x0001_0000;
 
-/** Takes the samples of a fragment one by one; times in the timescale of the track. */
+/** Receives the samples of a fragment one by one; times in the timescale of the track. */
 export interface SampleSink {
-  /** A run of samples of track `trackId` begins: the dts of its first sample and where its bytes lie, from the start of moof. */
+  /** A run of samples of track `trackId` begins: the dts of its first sample, and the offset of its bytes from the start of moof. */
   run(trackId: number, baseDecodeTime: number, dataOffset: number): void;
   sample(size: number, duration: number, compositionOffset: number, keyframe: boolean): void;
 }
@@ -29,9 +29,9 @@ export interface SampleDefaults {
   readonly flags: number;
 }
 
-/** Needed for foreign files; ours have everything in the fragment and count from its beginning. */
+/** Needed for foreign files. Ours have all fields in the fragment, and offsets from its beginning. */
 export interface FragmentContext {
-  /** Where moof begins in the file. */
+  /** Offset of moof in the file. */
   readonly position: number;
   readonly defaults: ReadonlyMap<number, SampleDefaults>;
 }
@@ -39,7 +39,7 @@ export interface FragmentContext {
 const NO_DEFAULTS: SampleDefaults = { duration: 0, size: 0, flags: 0 };
 const OWN: FragmentContext = { position: 0, defaults: new Map() };
 
-/** Hands the samples of one moof (`body` without its header) to `sink`. Throws `ProtocolError` with the byte within `body`. */
+/** Passes the samples of one moof (`body` without its header) to `sink`. Throws `ProtocolError` with the byte within `body`. */
 export function readMovieFragment(body: Uint8Array, sink: SampleSink, context: FragmentContext = OWN): void {
   for (const box of readBoxes(body)) {
     if (box.type === 'traf') readTrackFragment(box, sink, context);
@@ -48,7 +48,7 @@ export function readMovieFragment(body: Uint8Array, sink: SampleSink, context: F
 
 interface Defaults extends SampleDefaults {
   readonly trackId: number;
-  /** Where offsets of data start, from the start of moof. */
+  /** Origin of data offsets, from the start of moof. */
   readonly base: number;
 }
 

@@ -64,7 +64,7 @@ export function writeFragmentHeader(writer: BoxWriter, fragment: Fragment): void
   writer.fourCc('mdat');
 }
 
-/** Writes trun (version 1: signed offsets) and returns where its data_offset lies. */
+/** Writes trun (version 1: signed offsets) and returns the position of its data_offset. */
 function writeRun(writer: BoxWriter, fragment: Fragment, withDurations: boolean): number {
   const flags =
     TRUN_DATA_OFFSET | TRUN_SIZE | (withDurations ? TRUN_DURATION : 0) | (fragment.video ? TRUN_FLAGS | TRUN_COMPOSITION_OFFSET : 0);
@@ -83,7 +83,7 @@ function writeRun(writer: BoxWriter, fragment: Fragment, withDurations: boolean)
   return dataOffsetAt;
 }
 
-/** The duration all samples share, or null. */
+/** The duration of all samples, if they share one, or null. */
 function commonDuration(samples: readonly FragmentSample[]): number | null {
   const first = samples[0]?.duration ?? 0;
   return samples.every((sample) => sample.duration === first) ? first : null;

@@ -5,7 +5,7 @@ import { writeMovieBox } from './movie-box.ts';
 
 const COMPATIBLE_BRANDS = ['iso6', 'cmfc', 'cmf2', 'mp41'] as const;
 
-/** Builds the init segment of `track`; `timescale` is that of its fragments. The track's id in the file is `trackId`. */
+/** Builds the init segment of `track`; its fragments use the same `timescale`. `trackId` is the id in the file. */
 export function buildInitSegment(track: VideoTrack | AudioTrack, options: { timescale: number; trackId: number }): Uint8Array {
   const writer = new BoxWriter();
   writeFileType(writer, COMPATIBLE_BRANDS);

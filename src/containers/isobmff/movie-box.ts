@@ -15,13 +15,13 @@ export interface MovieTrack {
   readonly track: VideoTrack | AudioTrack;
   /** Id of the track inside the file, from 1. */
   readonly trackId: number;
-  /** Of the fragments of the track. */
+  /** Timescale of the track's fragments. */
   readonly timescale: number;
-  /** Media time that is shown first (an edit list of one entry, §8.6.6); absent: no edit list. */
+  /** Media time at which the presentation begins (an edit list of one entry, §8.6.6); absent: no edit list. */
   readonly editMediaTime?: number;
 }
 
-/** The movie's fields that belong to no single track; `timescale` is that of mvhd. */
+/** The fields of the whole movie; `timescale` is that of mvhd. */
 export interface MovieOptions {
   readonly timescale: number;
   /** Version 1 headers: durations of 64 bits, for files that may become longer than 13 hours at 90 kHz. */
@@ -57,7 +57,7 @@ function writeTimes(writer: BoxWriter, version: 0 | 1): void {
   writer.zeros(version === 1 ? 16 : 8);
 }
 
-/** A duration that is not known yet. */
+/** An unknown duration. */
 function writeNoDuration(writer: BoxWriter, version: 0 | 1): void {
   writer.zeros(version === 1 ? 8 : 4);
 }
@@ -128,7 +128,7 @@ function writeMediaHeader(writer: BoxWriter, version: 0 | 1, track: VideoTrack |
   writer.end(mdhd);
 }
 
-/** ISO 639-2/T code in three groups of five bits; `und` for anything longer or shorter. */
+/** ISO 639-2/T code in three groups of five bits; `und` for any other text. */
 function packedLanguage(language: string): number {
   const code = /^[a-z]{3}$/.test(language) ? language : 'und';
   let packed = 0;

@@ -20,7 +20,7 @@ beforeAll(() => {
   return () => rmSync(folder, { recursive: true, force: true });
 });
 
-/** All fields of a moov; stops at endless hostile ones. */
+/** All fields of a moov, up to a limit, because hostile ones are endless. */
 function walk(bytes: Uint8Array): number {
   let samples = 0;
   for (const { tables } of readMovie(bytes).tracks) {

@@ -6,16 +6,16 @@ import { type ReadSampleTables, readSampleTables } from './sample-cursor.ts';
 import { type DescriptionEntry, readSampleDescription } from './sample-description.ts';
 
 const UNDETERMINED = 'und';
-/** A file has a handful of tracks. */
+/** Limit of tracks; real files have a few. */
 const MAX_TRACKS = 64;
 
-/** A trak with video or audio, unchanged. `tables` place the samples outside of fragments. */
+/** A trak with video or audio, unchanged. `tables` locate the samples outside of fragments. */
 export interface TrakBox {
   /** Number of the track inside the file. */
   readonly trackId: number;
   readonly timescale: number;
   readonly description: DescriptionEntry;
-  /** ISO 639-2; empty when the file does not say. */
+  /** ISO 639-2; empty if the file does not say. */
   readonly language: string;
   /** Ticks to add to the times of samples, so that the presentation begins at 0 (edit list, §8.6.6). */
   readonly shift: number;
@@ -25,7 +25,7 @@ export interface TrakBox {
 /** A moov with its video and audio tracks, including unplayable tracks. `defaults` are those of trex (§8.8.3) by track id. */
 export interface FileMovie {
   readonly tracks: readonly TrakBox[];
-  /** Samples lie in fragments too: moof boxes follow. */
+  /** More samples follow in fragments (moof boxes). */
   readonly fragmented: boolean;
   readonly defaults: ReadonlyMap<number, SampleDefaults>;
 }
@@ -67,7 +67,7 @@ function readTrack(trak: Box, movieTimescale: number): TrakBox | null {
   };
 }
 
-/** Of mvhd and mdhd. */
+/** The timescale in mvhd or mdhd. */
 function timescaleOf(header: Box): number {
   const wide = header.body[0] === 1;
   const timescale = bodyView(header, wide ? 24 : 16).getUint32(wide ? 20 : 12);
@@ -82,7 +82,7 @@ function languageOf(mdhd: Box): string {
   return /^[a-z]{3}$/.test(text) && text !== UNDETERMINED ? text : '';
 }
 
-/** The delay and the cut at the beginning made by the first edits; later edits are ignored. */
+/** The delay and the cut at the beginning, from the first edits; later edits are ignored. */
 function shiftOf(elst: Box | null, timescale: number, movieTimescale: number): number {
   if (elst === null) return 0;
   const wide = elst.body[0] === 1;

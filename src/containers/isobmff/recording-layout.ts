@@ -1,7 +1,7 @@
 /**
- * Layout of an MP4 recording: ftyp, 16 bytes of `free`, moov with mvex, then moof and mdat in turn. It plays as it is
- * at any moment. To finish it, a plain moov is appended and the `free` header becomes that of an mdat that spans
- * everything in between, so no media byte ever moves, and the step that turns the file over is one write of 16 bytes.
+ * Layout of an MP4 recording: ftyp, 16 bytes of `free`, moov with mvex, then moof and mdat in turn. It can be played at any moment. To
+ * finish it, a plain moov is appended and the `free` header becomes that of an mdat that spans everything in between: no media byte moves,
+ * and one write of 16 bytes turns the fragmented file into a plain one.
  */
 import { BoxWriter } from './box-writer.ts';
 import { writeFileType } from './init-segment.ts';
@@ -12,7 +12,9 @@ const BRANDS = ['isom', 'iso6', 'mp41', 'mp42'] as const;
 /** Bytes kept free for the header of the spanning mdat: a large-size box header (§4.2). */
 export const SPAN_HEADER_SIZE = 16;
 
-/** Timescale of the movie header, for edit lists and total duration. Milliseconds would move audio by a part of one. */
+/**
+ * Timescale of the movie header, for edit lists and total duration. With milliseconds, audio would move by a fraction of a millisecond.
+ */
 const MOVIE_TIMESCALE = 90_000;
 
 /** The beginning of a recording of `tracks`. */

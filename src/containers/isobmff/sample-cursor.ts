@@ -1,4 +1,4 @@
-/** Walks the sample tables of a track (ISO/IEC 14496-12 §8.6, §8.7) without unfolding them: a film has half a million samples. */
+/** Walks the sample tables of a track (ISO/IEC 14496-12 §8.6, §8.7) without expanding them: a film has half a million samples. */
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { type Box, bodyView, readBoxes } from './box-reader.ts';
 
@@ -13,7 +13,7 @@ export interface FileSample {
   readonly keyframe: boolean;
 }
 
-/** A box of equal entries behind its count. */
+/** A box of equal entries after their count. */
 interface Table {
   readonly view: DataView;
   readonly count: number;
@@ -21,10 +21,10 @@ interface Table {
   readonly start: number;
 }
 
-/** The tables of one track; views of the bytes that were read. */
+/** The tables of one track, as views of the bytes that were read. */
 export interface ReadSampleTables {
   readonly sampleCount: number;
-  /** Bytes of every sample, or 0: each has its own in `sizes`. */
+  /** Bytes of every sample; 0: each sample has its size in `sizes`. */
   readonly sampleSize: number;
   readonly sizes: Table & { readonly bits: 4 | 8 | 16 | 32 };
   readonly durations: Table;
@@ -35,7 +35,7 @@ export interface ReadSampleTables {
   readonly syncSamples: Table | null;
 }
 
-/** Reads stbl (`body` without its header). Throws `ProtocolError` when a table is missing or longer than its box. */
+/** Reads stbl (`body` without its header). Throws `ProtocolError` if a table is missing or longer than its box. */
 export function readSampleTables(body: Uint8Array): ReadSampleTables {
   const boxes = new Map(readBoxes(body).map((box) => [box.type, box]));
   const required = (...types: string[]): Box => {
@@ -105,7 +105,7 @@ export function sampleAt({ durations: { view, count, start }, sampleCount }: Rea
   return Math.max(0, sampleCount - 1);
 }
 
-/** The last sync sample at or before `sample`, both counted from 0; 0 where there is none. */
+/** The last sync sample at or before `sample`, both counted from 0; 0 if there is none. */
 export function syncSampleBefore({ syncSamples }: ReadSampleTables, sample: number): number {
   if (syncSamples === null) return sample;
   const { view, count, start } = syncSamples;
@@ -124,7 +124,7 @@ export class SampleCursor {
   readonly #tables: ReadSampleTables;
   #sample = 0;
   #dts = 0;
-  /** Entry of a run-length table, and how many samples of it are left. */
+  /** An entry of a run-length table, and the number of its samples that are left. */
   #duration = { entry: -1, left: 0 };
   #composition = { entry: -1, left: 0 };
   #run = -1;
@@ -197,7 +197,7 @@ export class SampleCursor {
     throw new ProtocolError('ISOBMFF_TABLE', `no chunk for sample ${this.#sample}`);
   }
 
-  /** The next sample, or null behind the last one. Throws `ProtocolError` when the tables contradict each other. */
+  /** The next sample, or null after the last one. Throws `ProtocolError` if the tables contradict each other. */
   next(): FileSample | null {
     const { sampleCount, durations, compositions } = this.#tables;
     if (this.#sample >= sampleCount) return null;
@@ -229,7 +229,7 @@ export class SampleCursor {
     return index % 2 === 0 ? pair >> 4 : pair & 0x0f;
   }
 
-  /** Where the next sample lies: samples of a chunk lie back to back. */
+  /** Position of the next sample: the samples of a chunk lie back to back. */
   #place(size: number): number {
     while (this.#leftInChunk === 0) this.#nextChunk();
     this.#leftInChunk -= 1;
@@ -252,11 +252,11 @@ export class SampleCursor {
 
   #compositionOffset(compositions: NonNullable<ReadSampleTables['compositions']>): number {
     const at = this.#enter(compositions, this.#composition, 'ctts') + 4;
-    // Many writers put negative offsets into version 0, too; offsets of more than 2³¹ ticks do not exist.
+    // Many writers use negative offsets in version 0, too; offsets of more than 2³¹ ticks do not occur.
     return compositions.signed ? compositions.view.getInt32(at) : compositions.view.getUint32(at) | 0;
   }
 
-  /** Position of the run-length entry that holds for the next sample. */
+  /** Moves to the run-length entry of the next sample, and returns its position. */
   #enter({ view, count, start }: Table, run: { entry: number; left: number }, type: string): number {
     while (run.left === 0) {
       run.entry += 1;

@@ -1,10 +1,10 @@
-/** Reads sample entries of stsd (ISO/IEC 14496-12 §8.5.2): which codec a track has, and how its decoder is set up. */
+/** Reads sample entries of stsd (ISO/IEC 14496-12 §8.5.2): the codec of a track, and its decoder configuration. */
 import { buildOpusHead } from '../../codecs/opus/opus-head.ts';
 import { AudioCodec, VideoCodec } from '../../media/codec.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { type Box, bodyView, readBoxes } from './box-reader.ts';
 
-/** A visual sample entry (§12.1.3); sizes in pixels, as the entry says them. */
+/** A visual sample entry (§12.1.3), with its size in pixels. */
 export interface VideoDescriptionEntry {
   readonly type: 'video';
   readonly codec: VideoCodec;
@@ -20,18 +20,18 @@ export interface AudioDescriptionEntry {
   readonly codec: AudioCodec;
   /** AudioSpecificConfig or OpusHead; null for MP3. */
   readonly config: Uint8Array | null;
-  /** Hz; 0 when only the configuration tells. */
+  /** Hz; 0 if only the configuration has it. */
   readonly sampleRate: number;
   readonly channels: number;
 }
 
-/** A track whose codec is not carried; `what` is for the log. */
+/** A track of an unsupported codec; `what` is for the log. */
 export interface UnsupportedEntry {
   readonly type: 'unsupported';
   readonly what: string;
 }
 
-/** The stsd entry of a track; an unsupported one has a description for the log. */
+/** The stsd entry of a track. */
 export type DescriptionEntry = VideoDescriptionEntry | AudioDescriptionEntry | UnsupportedEntry;
 
 const STSD_HEADER = 8;
@@ -78,7 +78,7 @@ function readAudio(entry: Box): AudioDescriptionEntry | UnsupportedEntry {
   const base = { type: 'audio', sampleRate: view.getUint16(24), channels: view.getUint16(16) } as const;
   if (entry.type === '.mp3') return { ...base, codec: AudioCodec.MP3, config: null };
   if (entry.type === 'Opus') return { ...base, codec: AudioCodec.OPUS, config: opusHead(boxes, entry) };
-  // QuickTime hides it in a box of its own.
+  // QuickTime puts it into another box.
   const esds = boxes.find(({ type }) => type === 'esds') ?? boxes.filter(({ type }) => type === 'wave').flatMap(inWave)[0];
   if (esds === undefined) throw new ProtocolError('ISOBMFF_DESCRIPTION', 'mp4a without esds', entry.offset);
   return readElementaryStream(esds, base);
@@ -126,7 +126,7 @@ function readElementaryStream(
   return { ...base, codec: AudioCodec.AAC, config };
 }
 
-/** The content of the first descriptor with `tag`; null when there is none (ISO/IEC 14496-1 §8.3.3: sizes of seven bits a byte). */
+/** The content of the first descriptor with `tag`; null without one (ISO/IEC 14496-1 §8.3.3: sizes have seven bits in each byte). */
 function descriptor(bytes: Uint8Array, tag: number): Uint8Array | null {
   let at = 0;
   while (at < bytes.length) {

@@ -1,4 +1,4 @@
-/** Sample entries of stsd: how a decoder is set up for each codec. */
+/** Sample entries of stsd: the decoder configuration of each codec. */
 import { vpccRecord } from '../../codecs/vp9/vpcc.ts';
 import { AudioCodec, VideoCodec } from '../../media/codec.ts';
 import type { AudioTrack, VideoTrack } from '../../media/track.ts';
@@ -28,7 +28,7 @@ const VIDEO_ENTRIES: Partial<Record<VideoCodec, VideoEntry>> = {
 
 const AUDIO_CODECS: readonly AudioCodec[] = [AudioCodec.AAC, AudioCodec.OPUS, AudioCodec.MP3];
 
-/** True when a sample entry can be written: the codec is known here and its configuration has arrived. */
+/** True if a sample entry can be written: the codec is supported here and its configuration has arrived. */
 export function hasSampleEntry(track: VideoTrack | AudioTrack): boolean {
   if (track.type === 'video') return VIDEO_ENTRIES[track.codec] !== undefined && track.config !== null;
   return AUDIO_CODECS.includes(track.codec) && (track.codec !== AudioCodec.AAC || track.config !== null);
@@ -57,7 +57,7 @@ export function writeVideoSampleEntry(writer: BoxWriter, track: VideoTrack): voi
   writer.end(entry);
 }
 
-/** Packets always have 4-byte NAL lengths, so the source's record is adjusted. */
+/** Packets always have 4-byte NAL lengths, so the source's record must say so. */
 function withFourByteLengths(codec: VideoCodec, config: Uint8Array): Uint8Array {
   const at = codec === VideoCodec.H264 ? AVCC_LENGTH_SIZE_AT : codec === VideoCodec.H265 ? HVCC_LENGTH_SIZE_AT : -1;
   const value = config[at];
@@ -144,7 +144,7 @@ function writeElementaryStreamDescriptor(writer: BoxWriter, track: AudioTrack): 
   writer.end(box);
 }
 
-/** Sizes here stay below 128 (an AudioSpecificConfig has a few bytes), so one size byte does. */
+/** Sizes here are below 128 (an AudioSpecificConfig has a few bytes), so one size byte suffices. */
 function writeDescriptor(writer: BoxWriter, tag: number, size: number): void {
   if (size > 0x7f) throw new TypeError(`a descriptor of ${size} bytes is too large for an AudioSpecificConfig`);
   writer.u8(tag);

@@ -3,8 +3,8 @@ import type { BoxWriter } from './box-writer.ts';
 import { Uint32List } from './uint32-list.ts';
 
 /**
- * The tables of one track. Times run-length encoded, sizes and sync samples in four bytes each, so a day of
- * 30 frames a second takes about 12 MB.
+ * The tables of one track. Times are run-length encoded, sizes and sync samples take four bytes each, so a day at 30 frames per second
+ * takes about 12 MB.
  */
 export class SampleTables {
   readonly #sizes = new Uint32List();
@@ -12,7 +12,7 @@ export class SampleTables {
   readonly #deltas = new Uint32List();
   /** Pairs (count, offset as signed 32 bit). */
   readonly #offsets = new Uint32List();
-  /** Sample numbers from 1. */
+  /** Sample numbers, from 1. */
   readonly #syncs = new Uint32List();
   /** Triples (position high, position low, samples). */
   readonly #chunks = new Uint32List();
@@ -23,17 +23,20 @@ export class SampleTables {
   #presentedEnd = 0;
   #bytes = 0;
 
-  /** dts of the first sample, −1 before there is one. */
+  /** dts of the first sample; −1 while there is none. */
   get startTime(): number {
     return this.#start;
   }
 
-  /** From the dts of the first sample to the end of the last. */
+  /** Ticks from the dts of the first sample to the end of the last. */
   get duration(): number {
     return this.#start < 0 ? 0 : this.#next + this.#lastDuration - this.#start;
   }
 
-  /** When the sample that is shown last ends, from the dts of the first: later than `duration` where frames are decoded before they are shown. */
+  /**
+   * End of the sample that is presented last, relative to the dts of the first: later than `duration` if frames are decoded before they are
+   * presented.
+   */
   get presentedEnd(): number {
     return this.#presentedEnd;
   }
@@ -47,7 +50,7 @@ export class SampleTables {
     return this.#bytes;
   }
 
-  /** Samples that follow lie one behind the other from `position` of the file; the first has dts `decodeTime`. */
+  /** The following samples lie back to back from `position` of the file; the first has dts `decodeTime`. */
   beginChunk(position: number, decodeTime: number): void {
     this.#chunks.push(Math.floor(position / 0x1_0000_0000));
     this.#chunks.push(position >>> 0);
@@ -57,7 +60,7 @@ export class SampleTables {
       this.#next = decodeTime;
       return;
     }
-    // The last sample of the previous run lasts until this run begins, whatever its stored duration.
+    // The last sample of the previous run lasts until this run begins, regardless of its stored duration.
     this.#lastDuration = Math.max(0, decodeTime - this.#next);
   }
 
@@ -89,7 +92,7 @@ export class SampleTables {
     return sample === this.#sizes.length;
   }
 
-  /** Appends stts, ctts, stss, stsc, stsz and co64 (stsd goes before them, by the caller). */
+  /** Appends stts, ctts, stss, stsc, stsz and co64; the caller writes stsd before them. */
   write(writer: BoxWriter): void {
     this.#writeTimes(writer);
     if (this.#composed) writePairs(writer, 'ctts', 1, this.#offsets, null);
@@ -148,7 +151,7 @@ function countUp(pairs: Uint32List, value: number): void {
   pairs.push(value);
 }
 
-/** `last` is the value of one more sample behind the pairs. */
+/** `last` is the value of one more sample after the pairs. */
 function writePairs(writer: BoxWriter, type: string, version: 0 | 1, pairs: Uint32List, last: number | null): void {
   const box = writer.fullBox(type, version, 0);
   writer.u32(pairs.length / 2 + (last === null ? 0 : 1));

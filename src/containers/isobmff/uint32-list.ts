@@ -1,4 +1,4 @@
-/** A list of unsigned 32-bit numbers in one growing block: four bytes a number, however many there are. */
+/** A list of unsigned 32-bit numbers in one growing block, at four bytes per number. */
 export class Uint32List {
   #values = new Uint32Array(256);
   #length = 0;

@@ -1,5 +1,5 @@
 /**
- * Cues as they travel inside and between servers: nine bytes.
+ * Cues inside and between servers: nine bytes.
  *
  *  type 1 | duration 4 | elapsed 4        (milliseconds, big-endian)
  */
@@ -18,17 +18,17 @@ export interface Cue {
   readonly elapsed: number;
 }
 
-/** In the order of their numbers on the wire, from 0 on. */
+/** In the order of their numbers on the wire, which begin at 0. */
 export const CUE_TYPES: readonly CueType[] = ['out', 'cont', 'in'];
 
 const LENGTH = 9;
 
-/** Durations must fit 32 bits. */
+/** The bytes of a cue; its durations must fit into 32 bits. */
 export function buildCue({ type, duration, elapsed }: Cue): Uint8Array {
   return new ByteWriter(LENGTH).u8(CUE_TYPES.indexOf(type)).u32(duration).u32(elapsed).finish();
 }
 
-/** Throws `ProtocolError` (`CUE`) for anything else than nine bytes with a known type. */
+/** Throws `ProtocolError` (`CUE`) unless `data` is nine bytes with a known type. */
 export function parseCue(data: Uint8Array): Cue {
   const type = CUE_TYPES[data[0] ?? CUE_TYPES.length];
   if (data.length !== LENGTH || type === undefined) throw new ProtocolError('CUE', `${data.length} bytes that are no cue`, 0);

@@ -11,7 +11,7 @@ const TIME_SIGNAL_START = hex(
   'fc3034000000000000fffff00506fe72bd0050001e021c435545494800008e7fcf0001a599b00808000000002ca0a18a3402009ac9d17e',
 );
 const INSERT = hex('fc302f000000000000fffff014054800008f7feffe7369c02efe0052ccf500000000000a0008435545490000013562dba30a');
-/** A break that ends: the descriptor has no duration and an identifier of no bytes. */
+/** A break ends: the descriptor has no duration and an empty identifier. */
 const TIME_SIGNAL_END = hex(withCrc('fc3027000000000000fffff00506feaebfff640011020f43554549480000087fbf0000350000'));
 
 describe('parseSplice', () => {
@@ -59,7 +59,7 @@ describe('parseSplice', () => {
     };
     expect(parseSplice(signal('43554549000000077fbf0000340000'))).toMatchObject({ id: 7, type: 'out' });
     expect(parseSplice(signal('4355454900000007ffbf0000340000'))).toBeNull();
-    // Not of the whole program: one component with its offset before the rest.
+    // A splice of one component instead of the whole program, with the component's offset before the rest.
     expect(parseSplice(signal(`43554549000000077f3f01${'01fe00000005'}0000350000`))).toMatchObject({ id: 7, type: 'in' });
   });
 

@@ -29,17 +29,17 @@ const LOW_32 = 2 ** 32;
 const STARTS = new Set([0x22, 0x30, 0x32, 0x34, 0x36, 0x38, 0x3a, 0x44, 0x46]);
 const ENDS = new Set([0x23, 0x31, 0x33, 0x35, 0x37, 0x39, 0x3b, 0x45, 0x47]);
 
-/** The meaning of a section for cutting segments. */
+/** The meaning of a section for the segmenters. */
 export interface Splice {
-  /** `splice_event_id`, or that of the segmentation. */
+  /** `splice_event_id`, or the id of the segmentation. */
   readonly id: number;
-  /** The network is left or returned to; `other`: another event at the time. */
+  /** `out`: leaves the network. `in`: returns to it. `other`: another event at the time. */
   readonly type: 'out' | 'in' | 'other';
   /** 90 kHz, 33 bits, adjustment included; null: at once. */
   readonly time: number | null;
   /** Length of the break, 90 kHz; null if unknown. */
   readonly duration: number | null;
-  /** The break ends by itself behind its duration. */
+  /** The break ends on its own after its duration. */
   readonly autoReturn: boolean;
 }
 
@@ -57,11 +57,11 @@ export interface SpliceInsert {
 /** A whole section, CRC included. */
 export function buildSpliceInsert(insert: SpliceInsert): Uint8Array {
   const command = new ByteWriter(32).u32(insert.id).u8(0x7f);
-  // Program splice with a time; the four reserved bits are 1.
+  // A program splice with a time; the four reserved bits are 1.
   command.u8((insert.type === 'out' ? 0x80 : 0) | 0x40 | (insert.duration === null ? 0 : 0x20) | 0x0f);
   put33(command, 0xfe, insert.time);
   if (insert.duration !== null) put33(command, insert.autoReturn ? 0xfe : 0x7e, insert.duration);
-  // unique_program_id, avail_num and avails_expected: not used.
+  // unique_program_id, avail_num and avails_expected: unused.
   command.u16(0).u8(0).u8(0);
   const length = COMMAND_AT - SECTION_HEADER + command.length + 2 + CRC_LENGTH;
   const section = new ByteWriter(SECTION_HEADER + length).u8(SPLICE_TABLE_ID).u16(0x30_00 | length);
@@ -102,11 +102,11 @@ export function parseSplice(section: Uint8Array): Splice | null {
   }
 }
 
-/** A copy of a section with `time` (90 kHz) as the splice time; a section without a time is copied unchanged. */
+/** A copy of a section with `time` (90 kHz) as the splice time; a section without a time is returned unchanged. */
 export function retimeSplice(section: Uint8Array, time: number): Uint8Array {
   const spliced = parseSplice(section);
   if (spliced === null || spliced.time === null) return section;
-  // Of a buffer of Node.js a slice would be a view.
+  // A copy, unlike `slice`, which returns a view of a buffer of Node.js.
   const copy = new Uint8Array(section);
   const body = new SectionBytes(copy);
   const adjustment = wrap33(body.u33(ADJUSTMENT_AT) + Math.round(time) - spliced.time);
@@ -133,7 +133,7 @@ function parseInsert(body: SectionBytes, adjustment: number): Splice | null {
       at += time === null ? 1 : 5;
     }
   } else {
-    // Components are spliced separately; the first one with a time counts for all.
+    // Components are spliced separately; the time of the first one that has a time is used for all.
     const count = body.u8(at);
     at += 1;
     for (let n = 0; n < count; n += 1) {
@@ -153,7 +153,7 @@ function parseInsert(body: SectionBytes, adjustment: number): Splice | null {
   return { id, type: (flags & 0x80) !== 0 ? 'out' : 'in', time: adjusted(time, adjustment), duration, autoReturn };
 }
 
-/** The meaning lies in the segmentation descriptors; without them the command is ignored. */
+/** The meaning is in the segmentation descriptors; a command without any is ignored. */
 function parseTimeSignal(body: SectionBytes, adjustment: number, commandLength: number): Splice | null {
   const time = adjusted(timeAt(body, COMMAND_AT), adjustment);
   const length = commandLength === UNKNOWN_COMMAND_LENGTH ? (timeAt(body, COMMAND_AT) === null ? 1 : 5) : commandLength;
@@ -190,7 +190,7 @@ function parseSegmentation(body: SectionBytes, from: number, end: number): Pick<
   return { id, duration, type: STARTS.has(type) ? 'out' : ENDS.has(type) ? 'in' : 'other' };
 }
 
-/** splice_time(): null when it tells none. */
+/** splice_time(); null without a time. */
 function timeAt(body: SectionBytes, at: number): number | null {
   return (body.u8(at) & 0x80) === 0 ? null : body.u33(at);
 }
@@ -205,7 +205,7 @@ function put33(writer: ByteWriter, prefix: number, ticks: number): void {
   writer.u8((prefix & 0xfe) | (value >= LOW_32 ? 1 : 0)).u32(value % LOW_32);
 }
 
-/** Reads that throw where the section, without its CRC, ends. */
+/** Reads of a section; they throw beyond its end, which is before the CRC. */
 class SectionBytes {
   readonly #bytes: Uint8Array;
   readonly #view: DataView;

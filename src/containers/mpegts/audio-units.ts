@@ -1,4 +1,4 @@
-/** Audio of a transport stream: frames that need not keep to the borders of PES packets. */
+/** Audio of a transport stream: frames may cross the borders of PES packets. */
 import { ADTS_HEADER_LENGTH, type AdtsFrame, configOfAdts, parseAdtsHeader } from '../../codecs/aac/adts.ts';
 import { parseAudioSpecificConfig } from '../../codecs/aac/audio-specific-config.ts';
 import { LatmReader, LOAS_HEADER_LENGTH, loasElementLength } from '../../codecs/aac/latm.ts';
@@ -16,23 +16,23 @@ const AAC_FRAME = 1024;
 const MAX_FREQUENCY_INDEX = 12;
 const ADTS_CRC = 2;
 
-/** Header of a frame: its length with header, or one of the two below. */
+/** Length of a frame, header included, or one of the two values below. */
 type FrameLength = number;
 const NO_FRAME = -1;
 const INCOMPLETE = 0;
 
 /**
- * Finds frames that announce their length. The time of a PES packet is that of the first frame which begins in it; the
- * others follow by their durations. Frames cut by the border of a packet are put together.
+ * Finds frames that announce their length. The time of a PES packet belongs to the first frame that begins in it; the times of the others
+ * follow from the durations. Frames that cross the border of a packet are joined.
  */
 abstract class FramedUnits implements UnitReader {
   abstract readonly config: Uint8Array | null;
-  /** Beginning of a frame whose end has not come. */
+  /** Beginning of an incomplete frame. */
   #carry: Uint8Array = NOTHING;
   /** Time of the next frame, 90 kHz; null before the first. */
   #time: number | null = null;
 
-  /** Length of the frame at `at`, `NO_FRAME` or `INCOMPLETE` when more bytes are needed to know. */
+  /** Length of the frame at `at`; `NO_FRAME`; or `INCOMPLETE` while bytes are missing. */
   protected abstract frameLength(data: Uint8Array, at: number): FrameLength;
   /** Passes on the contents of a frame and returns its duration, 90 kHz. */
   protected abstract emit(data: Uint8Array, at: number, length: number, time: number, sink: UnitSink): number;
@@ -64,7 +64,7 @@ abstract class FramedUnits implements UnitReader {
     if (skipped > 0) throw new ProtocolError('TS_AUDIO', `${skipped} bytes outside of audio frames`);
   }
 
-  /** After a loss of sync a frame counts only when another one, or nothing, follows it. */
+  /** After a loss of sync, a frame is accepted only before another frame or the end of the data. */
   #frameAt(data: Uint8Array, at: number, searching: boolean): FrameLength {
     const length = this.frameLength(data, at);
     if (!searching || length <= 0 || at + length >= data.length) return length;
@@ -148,7 +148,7 @@ export class MpegAudioUnits extends FramedUnits {
   }
 }
 
-/** Opus behind control headers ("Opus in MPEG-TS" §4): packets do not leave their PES packet. */
+/** Opus behind control headers ("Opus in MPEG-TS" §4): packets end with their PES packet. */
 export class OpusUnits implements UnitReader {
   readonly config: Uint8Array;
 
@@ -195,7 +195,7 @@ function sameFormat(a: AdtsFrame | null, b: AdtsFrame): boolean {
   return a !== null && a.objectType === b.objectType && a.sampleRate === b.sampleRate && a.channelConfiguration === b.channelConfiguration;
 }
 
-/** Whether the parser would accept it, without an exception for each byte of garbage. */
+/** Whether the parser would accept a header here; an exception for each byte of garbage would be slow. */
 function isAdtsHeader(data: Uint8Array, at: number): boolean {
   if (data[at] !== 0xff || ((data[at + 1] ?? 0) & 0xf6) !== 0xf0) return false;
   const frequencyIndex = ((data[at + 2] ?? 0) >> 2) & 0xf;

@@ -9,13 +9,13 @@ export interface ElementaryUnit {
   readonly data: Uint8Array;
 }
 
-/** Takes units in the order of the stream; they are the taker's own. */
+/** Receives units in the order of the stream, and owns them. */
 export type UnitSink = (unit: ElementaryUnit) => void;
 
 /** Reads one elementary stream. */
 export interface UnitReader {
   /**
-   * The decoder configuration (avcC, hvcC, AudioSpecificConfig, OpusHead, MPEG audio header) of the unit passed on last, readable inside
+   * The decoder configuration (avcC, hvcC, AudioSpecificConfig, OpusHead, MPEG audio header) of the last unit passed on, readable inside
    * the sink; null until known. The same object while unchanged.
    */
   readonly config: Uint8Array | null;

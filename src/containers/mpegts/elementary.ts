@@ -1,4 +1,4 @@
-/** Turns packets of the router into what transport streams carry, one way per kind of track. */
+/** Turns packets of the router into the elementary streams of a transport stream, with a class for each kind of track. */
 import { ADTS_HEADER_LENGTH, writeAdtsHeader } from '../../codecs/aac/adts.ts';
 import { type AudioSpecificConfig, parseAudioSpecificConfig } from '../../codecs/aac/audio-specific-config.ts';
 import { H264NalType, h264NalType } from '../../codecs/h264/nal-type.ts';
@@ -25,7 +25,7 @@ const H265_DELIMITER = Uint8Array.of(0, 0, 0, 1, 0x46, 0x01, 0x50);
 const OPUS_CONTROL_HEADER = [0x7f, 0xe0] as const;
 const MAX_OPUS_CONTROL = 256;
 
-/** The way for `track`; throws `ProtocolError` when its decoder configuration is broken. */
+/** The elementary stream of `track`; throws `ProtocolError` if its decoder configuration is broken. */
 export function elementaryStream(track: Track): ElementaryStream {
   if (track.type === 'video') return new AnnexbStream(track);
   if (track.type === 'audio' && track.codec === AudioCodec.AAC && track.config !== null) return new AdtsStream(track.config);
@@ -115,7 +115,7 @@ class OpusStream implements ElementaryStream {
   }
 }
 
-/** True when the tracks need the same elementary stream: a new object for the same parameters. */
+/** True if the tracks need the same elementary stream: only the object is new, not its parameters. */
 export function sameElementary(a: Track, b: Track): boolean {
   return a.type === b.type && (!isMediaTrack(a) || (a.codec === codecOf(b) && sameBytes(a.config, configOf(b))));
 }

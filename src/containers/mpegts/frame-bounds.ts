@@ -1,4 +1,4 @@
-/** Where frames begin among NAL units with 4-byte lengths: ISO/IEC 14496-10 §7.4.1.2.3, 23008-2 §7.4.2.4.4. */
+/** Finds the beginnings of frames among NAL units with 4-byte lengths: ISO/IEC 14496-10 §7.4.1.2.3, 23008-2 §7.4.2.4.4. */
 import { H264NalType, h264NalType } from '../../codecs/h264/nal-type.ts';
 import { H265NalType, h265NalType } from '../../codecs/h265/nal-type.ts';
 import { LengthPrefixedCursor } from '../../codecs/nal/nal-cursor.ts';
@@ -8,28 +8,28 @@ const LENGTH_SIZE = 4;
 /** `first_mb_in_slice` 0, or `first_slice_segment_in_pic_flag`: the first bit behind the header of the unit. */
 const FIRST_SLICE = 0x80;
 
-/** Prefixes of slices, subset parameter sets and the reserved types beside them. */
+/** Types of slice prefixes, subset parameter sets and the reserved types next to them. */
 const H264_RESERVED_FIRST = 14;
 const H264_RESERVED_LAST = 18;
 
-/** Frame starts in one PES packet; places are byte offsets. */
+/** Beginnings of frames in one PES packet, as byte offsets. */
 export interface FrameBounds {
   /** The first slice continues an earlier frame. */
   readonly isTail: boolean;
-  /** There are slices. */
+  /** The packet has slices. */
   readonly hasSlices: boolean;
-  /** Where second and further frames begin, parameter sets and messages before their slices included. */
+  /** Beginnings of the second and further frames, including the parameter sets and messages before their slices. */
   readonly further: readonly number[];
 }
 
-/** Reads no further than the bytes that tell. Two fields are two frames here. */
+/** Reads only the first bytes of units. Two fields count as two frames here. */
 export function frameBounds(codec: VideoCodec, data: Uint8Array): FrameBounds {
   const h264 = codec === VideoCodec.H264;
   const nals = new LengthPrefixedCursor(data);
   const further: number[] = [];
   let hasSlices = false;
   let isTail = false;
-  /** The first unit behind the last slice that is none. */
+  /** The first unit that is no slice after the last slice. */
   let between = -1;
   while (nals.next()) {
     const firstByte = data[nals.start] ?? 0;
@@ -47,7 +47,7 @@ export function frameBounds(codec: VideoCodec, data: Uint8Array): FrameBounds {
   return { isTail, hasSlices, further };
 }
 
-/** Follows the last slice of a frame only if it belongs to the next frame. */
+/** True for units that, after a slice, begin the next frame. */
 function opensH264(firstByte: number): boolean {
   const type = h264NalType(firstByte);
   return (type >= H264NalType.SEI && type <= H264NalType.AUD) || (type >= H264_RESERVED_FIRST && type <= H264_RESERVED_LAST);

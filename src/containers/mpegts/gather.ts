@@ -12,7 +12,7 @@ export class Gather {
     return this.#length;
   }
 
-  /** Starts a new payload. */
+  /** Begins a new payload. */
   reset(): void {
     this.#buffers.length = 0; // lets go of the packets of the payload before
     this.#pieces = 0;
@@ -29,7 +29,7 @@ export class Gather {
     this.#length += end - start;
   }
 
-  /** Copies all of it to `target` at `at`. */
+  /** Copies the whole payload to `target` at `at`. */
   copyTo(target: Uint8Array, at: number): void {
     let to = at;
     for (let piece = 0; piece < this.#pieces; piece += 1) {

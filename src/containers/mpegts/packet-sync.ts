@@ -1,21 +1,21 @@
 /** Finds transport stream packets in bytes that come in pieces of any size, ISO/IEC 13818-1 §2.4.3.2. */
 import { TS_PACKET_LENGTH } from './ts-buffer.ts';
 
-/** Every packet begins with it. */
+/** First byte of every packet. */
 const SYNC_BYTE = 0x47;
 
-/** Takes one packet of 188 bytes: `data[at]` is its sync byte. The bytes are valid during the call only. */
+/** Receives one packet of 188 bytes: `data[at]` is its sync byte. The bytes are valid during the call only. */
 export type TsPacketSink = (data: Uint8Array, at: number) => void;
 
 /**
- * Cuts pieces into packets. A piece that holds whole packets, as datagrams do, is read in place; only a packet that two
- * pieces share is copied. Bytes that belong to no packet are counted and skipped.
+ * Cuts pieces into packets. A piece of whole packets, such as a datagram, is read in place; only a packet that spans two pieces is copied.
+ * Bytes that belong to no packet are counted and skipped.
  */
 export class PacketSync {
   /** Bytes outside of packets. */
   skipped = 0;
   readonly #sink: TsPacketSink;
-  /** The beginning of a packet whose end has not come. */
+  /** The beginning of an incomplete packet. */
   readonly #carry = new Uint8Array(TS_PACKET_LENGTH);
   #carried = 0;
 
@@ -46,13 +46,13 @@ export class PacketSync {
     this.#carried = data.length - at;
   }
 
-  /** Forgets the packet begun: the next piece has nothing to do with the last one. */
+  /** Forgets an incomplete packet, because the next piece does not continue the last one. */
   reset(): void {
     this.skipped += this.#carried;
     this.#carried = 0;
   }
 
-  /** Finishes the packet begun in the last piece; returns where in `data` the next one begins. */
+  /** Completes the packet that the last piece began; returns where in `data` the next packet begins. */
   #complete(data: Uint8Array): number {
     const missing = TS_PACKET_LENGTH - this.#carried;
     // A peer that truncated a packet continues with a whole one: the truncated packet is dropped.
@@ -71,7 +71,7 @@ export class PacketSync {
   }
 }
 
-/** A sync byte counts when another one follows a packet later, or nothing does. */
+/** A sync byte is accepted if another one follows a packet later, or the data ends before that. */
 function isPacket(data: Uint8Array, at: number): boolean {
   if (data[at] !== SYNC_BYTE) return false;
   const next = data[at + TS_PACKET_LENGTH];

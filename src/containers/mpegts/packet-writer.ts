@@ -13,7 +13,7 @@ const ROOM = TS_PACKET_LENGTH - HEADER_LENGTH;
 const STUFFING = 0xff;
 const FLAG_RANDOM_ACCESS = 0x40;
 const FLAG_PCR = 0x10;
-/** Length and flags, and the clock behind them. */
+/** Bytes of the length and flags; the clock follows them. */
 const FLAGS_LENGTH = 2;
 const PCR_LENGTH = 6;
 
@@ -31,7 +31,7 @@ export interface UnitFlags {
   randomAccess: boolean;
 }
 
-/** Writes a table section behind its pointer field, in as many packets as it needs; the last is padded. */
+/** Writes a table section after its pointer field, in as many packets as it needs; the last one is padded. */
 export function writeSection(output: TsBuffer, state: PidState, section: Uint8Array): void {
   output.reserve(Math.ceil((1 + section.length) / ROOM));
   const bytes = output.bytes;
@@ -55,7 +55,7 @@ export function writePayload(output: TsBuffer, state: PidState, payload: Gather,
   const packets = 1 + Math.ceil(Math.max(0, left - (ROOM - wanted)) / ROOM);
   output.reserve(packets);
   const bytes = output.bytes;
-  // It is laid at the end of its packets and moved to the front piece by piece: a view of each piece would cost more than that.
+  // The payload is put at the end of its packets and moved to the front piece by piece, which costs less than a view of each piece.
   let from = output.length + packets * TS_PACKET_LENGTH - left;
   payload.copyTo(bytes, from);
   let first = true;
@@ -85,7 +85,7 @@ function putHeader(bytes: Uint8Array, at: number, state: PidState, unitStart: bo
   state.continuity = (state.continuity + 1) & 0xf;
 }
 
-/** `length` counts the whole field; of a field of one byte that byte says 0. */
+/** `length` is the length of the whole field. In a field of one byte, that byte is 0. */
 function putAdaptation(bytes: Uint8Array, at: number, length: number, flags: UnitFlags | null): void {
   bytes[at] = length - 1;
   if (length === 1) return;

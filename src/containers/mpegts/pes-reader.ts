@@ -1,9 +1,9 @@
-/** Puts PES packets together from the packets of one PID, ISO/IEC 13818-1 §2.4.3.6. */
+/** Joins PES packets from the packets of one PID, ISO/IEC 13818-1 §2.4.3.6. */
 import { readTimestamp } from './timestamp.ts';
 
-/** Start code, stream id, length. */
+/** Bytes of start code, stream id and length. */
 const PREFIX = 6;
-/** Prefix, two bytes of flags, length of the header data. */
+/** Bytes of the prefix, two bytes of flags and the length of the header data. */
 const FIXED = 9;
 const HAS_PTS = 0x80;
 const HAS_DTS = 0x40;
@@ -14,36 +14,35 @@ const NOTHING = new Uint8Array(0);
 
 /** A PES packet without its header. */
 export interface PesUnit {
-  /** As written, 33 bits of 90 kHz; null when the packet has none. */
+  /** As written, 33 bits of 90 kHz; null if the packet has none. */
   readonly pts: number | null;
   readonly dts: number | null;
   /** Valid during the call only. */
   readonly data: Uint8Array;
 }
 
-/** Counters of packets that were not passed on. */
+/** Counters of dropped packets. */
 export interface PesCounters {
-  /** Without start code or with a header that leaves the packet. */
+  /** Packets without start code, or with a header beyond their end. */
   malformed: number;
-  /** With a packet of the transport stream missing. */
+  /** Packets of which a transport stream packet is missing. */
   damaged: number;
-  /** Larger than allowed. */
+  /** Packets larger than allowed. */
   oversized: number;
 }
 
 /**
- * Holds one PES packet at a time, in a buffer that is used again for the next one. A packet whose length is open ends
- * when the next one begins.
+ * Holds one PES packet at a time, in a buffer that is reused. A packet without a length ends where the next one begins.
  */
 export class PesReader {
   readonly #onUnit: (unit: PesUnit) => void;
   readonly #counters: PesCounters;
   readonly #maxBytes: number;
-  /** Kept from packet to packet; grows to the largest one seen. */
+  /** The buffer grows to the largest packet so far. */
   #bytes: Uint8Array = NOTHING;
   #open = false;
   #length = 0;
-  /** Bytes of the whole packet; 0 when it does not tell. */
+  /** Bytes of the whole packet; 0 if it has no length. */
   #announced = 0;
 
   constructor(options: { onUnit: (unit: PesUnit) => void; counters: PesCounters; maxBytes: number }) {
@@ -63,7 +62,7 @@ export class PesReader {
     if (this.#announced > 0 && this.#length >= this.#announced) this.flush();
   }
 
-  /** Ends the current packet. An incomplete packet of announced length is dropped. */
+  /** Ends the current packet. An incomplete packet with a length is dropped. */
   flush(): void {
     if (!this.#open) return;
     this.#open = false;
@@ -71,7 +70,7 @@ export class PesReader {
     else this.#parse(this.#bytes.subarray(0, this.#length));
   }
 
-  /** Gives up the packet under way: a part of it is missing. */
+  /** Drops the current packet, of which a part is missing. */
   lose(): void {
     if (!this.#open) return;
     this.#open = false;
@@ -91,7 +90,7 @@ export class PesReader {
   }
 
   #append(data: Uint8Array, start: number, end: number): void {
-    // Bytes behind the announced end belong to nothing.
+    // Bytes behind the announced end are ignored.
     const last = this.#announced > 0 ? Math.min(end, start + this.#announced - this.#length) : end;
     const length = this.#length + last - start;
     if (length > this.#bytes.length && !this.#grow(length)) return;

@@ -1,7 +1,7 @@
 /** Headers of packetized elementary stream packets, ISO/IEC 13818-1 §2.4.3.6. */
 import { putTimestamp } from './timestamp.ts';
 
-/** Start code, id, length, flags and two timestamps. */
+/** Bytes of start code, id, length, flags and two timestamps. */
 export const MAX_PES_HEADER = 19;
 
 const FIXED_LENGTH = 9;
@@ -12,7 +12,7 @@ const DTS_OF_BOTH = 0x1;
 /** Marker bits `10` and data_alignment_indicator: every packet begins with an access unit. */
 const ALIGNED = 0x84;
 
-/** Writes a header with length 0 at the start of `target` and returns how long it is. Times are 90 kHz, wrapped. */
+/** Writes a header with length 0 to the start of `target` and returns its size. Times are 90 kHz, wrapped. */
 export function putPesHeader(target: Uint8Array, streamId: number, pts: number, dts: number): number {
   const both = pts !== dts;
   const timestamps = both ? 2 * TIMESTAMP_LENGTH : TIMESTAMP_LENGTH;

@@ -4,7 +4,7 @@ import type { PmtEntry } from './psi.ts';
 
 const TABLE_PAT = 0x00;
 const TABLE_PMT = 0x02;
-/** Table id to last_section_number. */
+/** Bytes from table id to last_section_number. */
 const HEADER = 8;
 const LAST_SECTION_NUMBER = 7;
 const CRC = 4;
@@ -23,7 +23,7 @@ export interface Pmt {
   readonly entries: readonly PmtEntry[];
 }
 
-/** The programs of a PAT section without the network PID; null when the section is another table or not valid yet. */
+/** The programs of a PAT section without the network PID; null if the section is another table or not valid yet. */
 export function parsePat(section: Uint8Array): readonly PatEntry[] | null {
   if (!isCurrent(section, TABLE_PAT)) return null;
   const programs: PatEntry[] = [];
@@ -34,12 +34,12 @@ export function parsePat(section: Uint8Array): readonly PatEntry[] | null {
   return programs;
 }
 
-/** False for a part of a table that has several sections. */
+/** False for a section of a table with several sections. */
 export function isOnlySection(section: Uint8Array): boolean {
   return section[LAST_SECTION_NUMBER] === 0;
 }
 
-/** A PMT section; its descriptors are copies. Null when it is another table or not valid yet. Throws `TS_PMT`. */
+/** A PMT section; its descriptors are copies. Null if it is another table or not valid yet. Throws `TS_PMT`. */
 export function parsePmt(section: Uint8Array): Pmt | null {
   if (!isCurrent(section, TABLE_PMT)) return null;
   const end = section.length - CRC;
@@ -55,7 +55,7 @@ export function parsePmt(section: Uint8Array): Pmt | null {
   return { programNumber: u16(section, 3), version: ((section[5] ?? 0) >> 1) & 0x1f, pcrPid: u16(section, 8) & 0x1f_ff, entries };
 }
 
-/** Walks over descriptors: calls `visit` with the tag and the body of each; a cut-off one ends the walk. */
+/** Calls `visit` with the tag and the body of each descriptor, up to a truncated one. */
 export function forEachDescriptor(descriptors: Uint8Array, visit: (tag: number, body: Uint8Array) => void): void {
   let at = 0;
   while (at + 2 <= descriptors.length) {

@@ -29,7 +29,7 @@ export function buildPat(pmtPid: number, version: number): Uint8Array {
   );
 }
 
-/** A whole PMT section. At most 1024 bytes are allowed (§2.4.4.8), which holds for 40 streams of any kind. */
+/** A whole PMT section. At most 1024 bytes are allowed (§2.4.4.8), which suffice for 40 streams of any kind. */
 export function buildPmt(table: {
   readonly pcrPid: number;
   readonly version: number;

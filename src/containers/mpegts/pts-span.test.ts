@@ -33,11 +33,11 @@ function measured(...pieces: readonly Uint8Array[]): number | null {
   return span.milliseconds;
 }
 
-// The last second lies behind the wrap of 33 bits.
+// The last second lies after the wrap of 33 bits.
 test.each([0, 2 ** 33 / 90_000 - SECONDS + 1])('a file that starts at %d s has the length of its media', (delay) => {
   const bytes = file(delay);
   expect(Math.abs((measured(bytes) ?? 0) - LENGTH)).toBeLessThanOrEqual(FRAME);
-  // The middle is not needed, and torn packets are nothing.
+  // The middle of the file is not needed, and truncated packets are ignored.
   expect(measured(bytes.subarray(0, 40_001), bytes.subarray(-40_003))).toBe(measured(bytes));
 });
 

@@ -1,4 +1,4 @@
-/** How much media a transport stream holds, told from its timestamps alone: no tables, no payloads (ISO/IEC 13818-1 §2.4.3). */
+/** Duration of a transport stream, computed from its timestamps without tables and payloads (ISO/IEC 13818-1 §2.4.3). */
 import { PacketSync } from './packet-sync.ts';
 import { readTimestamp, wrap33 } from './timestamp.ts';
 import { TS_PACKET_LENGTH } from './ts-buffer.ts';
@@ -11,22 +11,22 @@ const HEADER = 4;
 const PES_WITH_PTS = 14;
 const HAS_PTS = 0x80;
 const WRAP = 2 ** 33;
-/** A frame is shown at most this much before an earlier frame in the file, 90 kHz. */
+/** Maximum time by which a frame is presented before an earlier frame in the file, 90 kHz. */
 const REORDERED = 60 * 90_000;
 const TICKS_PER_MS = 90;
 
 /** Takes pieces of a file in order, with or without gaps between them. */
 export class PtsSpan {
-  /** Presentation times from the first one on, past a wrap, 90 kHz, by PID. */
+  /** Presentation times by PID, relative to the first one and past its wrap, 90 kHz. */
   readonly #times = new Map<number, number[]>();
   #first: number | null = null;
 
-  /** Begins and ends with whole packets, or with parts of some, which are ignored. */
+  /** Takes a piece; incomplete packets at its ends are ignored. */
   push(piece: Uint8Array): void {
     new PacketSync((data, at) => this.#read(data, at)).push(piece);
   }
 
-  /** From the earliest presentation time to the end of the latest frame, ms; null when no frame was seen. */
+  /** From the earliest presentation time to the end of the latest frame, ms; null without a frame. */
   get milliseconds(): number | null {
     let earliest = Number.POSITIVE_INFINITY;
     let end = Number.NEGATIVE_INFINITY;
@@ -47,7 +47,7 @@ export class PtsSpan {
     if (!isPes || ((data[payload + 7] ?? 0) & HAS_PTS) === 0) return;
     const pts = readTimestamp(data, payload + PES_WITH_PTS - 5);
     this.#first ??= pts;
-    // Frames are a little out of order, and a file is shorter than the wrap of 26 hours.
+    // Times are after the first one, or a little before it: frames are out of order, and a file is shorter than the wrap of 26 hours.
     const ahead = wrap33(pts - this.#first);
     const time = ahead < WRAP - REORDERED ? ahead : ahead - WRAP;
     const pid = (((data[at + 1] ?? 0) & 0x1f) << 8) | (data[at + 2] ?? 0);

@@ -1,4 +1,4 @@
-/** Puts table sections together from the packets of one PID, ISO/IEC 13818-1 §2.4.4. */
+/** Joins table sections from the packets of one PID, ISO/IEC 13818-1 §2.4.4. */
 import { crc32Mpeg } from './crc32.ts';
 
 /** Longest section of a PAT or PMT: 3 bytes and a section_length of at most 1021 (§2.4.4.3, §2.4.4.8). */
@@ -8,22 +8,22 @@ const STUFFING = 0xff;
 /** Header, fields and CRC of a section without any entry. */
 const MIN_SECTION = 12;
 
-/** Holds one section at a time. A broken section is counted and left out; the next is found by its pointer field. */
+/** Holds one section at a time. A broken section is counted and left out; the next one is found by its pointer field. */
 export class SectionReader {
-  /** Sections that were too long, cut off or failed their CRC. */
+  /** Sections that were too long, truncated, or failed their CRC. */
   broken = 0;
   readonly #onSection: (section: Uint8Array) => void;
   readonly #bytes: Uint8Array;
-  /** Bytes collected; -1 waits for the beginning of a section. */
+  /** Bytes collected; -1 while waiting for the beginning of a section. */
   #length = -1;
 
-  /** The section handed over, CRC included, is valid during the call only; one of more than `maxLength` bytes is broken. */
+  /** The section passed on, CRC included, is valid during the call only. A section of more than `maxLength` bytes counts as broken. */
   constructor(onSection: (section: Uint8Array) => void, maxLength = MAX_TABLE) {
     this.#onSection = onSection;
     this.#bytes = new Uint8Array(maxLength);
   }
 
-  /** Takes the payload of a packet; `unitStart` says that it begins with a pointer field. */
+  /** Takes the payload of a packet; `unitStart`: it begins with a pointer field. */
   push(payload: Uint8Array, unitStart: boolean): void {
     if (!unitStart) {
       this.#append(payload);
@@ -40,7 +40,7 @@ export class SectionReader {
     this.#append(payload.subarray(1 + pointer));
   }
 
-  /** Gives up the section under way: a packet of it is missing. */
+  /** Drops the current section, of which a packet is missing. */
   lose(): void {
     if (this.#length > 0) this.broken += 1;
     this.#length = -1;
@@ -49,7 +49,7 @@ export class SectionReader {
   #append(bytes: Uint8Array): void {
     let at = 0;
     while (at < bytes.length && this.#length >= 0) {
-      // Behind the last section there is only stuffing, up to the next pointer field.
+      // After the last section only stuffing follows, up to the next pointer field.
       if (this.#length === 0 && bytes[at] === STUFFING) {
         this.#length = -1;
         return;

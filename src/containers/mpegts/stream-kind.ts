@@ -4,7 +4,7 @@ import type { PmtEntry } from './psi.ts';
 import { forEachDescriptor } from './psi-parser.ts';
 import { Descriptor, StreamType } from './stream-type.ts';
 
-/** How the payload of an elementary stream is laid out. */
+/** Kinds of elementary streams. */
 export type StreamKind =
   | { readonly type: 'video'; readonly codec: typeof VideoCodec.H264 | typeof VideoCodec.H265 }
   | { readonly type: 'audio'; readonly codec: typeof AudioCodec.AAC; readonly layout: 'adts' | 'latm' }
@@ -20,13 +20,13 @@ export type StreamKind =
 export interface StreamDescription {
   readonly pid: number;
   readonly kind: StreamKind;
-  /** ISO 639-2 code of three letters; empty when none is given. */
+  /** ISO 639-2 code of three letters; empty without one. */
   readonly language: string;
 }
 
 const OPUS_EXTENSION_TAG = 0x80;
 const DEFAULT_OPUS_CHANNELS = 2;
-/** More channels need a mapping that the descriptor only implies. */
+/** More channels need a mapping that is only implied by the descriptor. */
 const MAX_OPUS_CHANNELS = 2;
 
 const OTHER_TYPES: Readonly<Record<number, string>> = {
@@ -115,7 +115,7 @@ function unsupported(what: string): StreamKind {
   return { type: 'unsupported', what };
 }
 
-/** metadata_descriptor, §2.6.60: an application format, then a format that names itself when it is 0xff. */
+/** metadata_descriptor, §2.6.60: an application format, then a format, which is 0xff if an identifier names it. */
 function metadataFormat(body: Uint8Array): string {
   const at = body[0] === 0xff && body[1] === 0xff ? 6 : 2;
   return body[at] === 0xff ? ascii(body.subarray(at + 1, at + 5)) : '';

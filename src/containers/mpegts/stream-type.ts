@@ -17,7 +17,7 @@ export const StreamType = {
   /** splice_info_sections (ANSI/SCTE 35 §8.1), not PES packets. */
   SCTE35: 0x86,
 } as const;
-/** Any of these numbers. */
+/** Any value of `StreamType`. */
 export type StreamType = (typeof StreamType)[keyof typeof StreamType];
 
 /** Base values of PES stream ids (table 2-22). */
@@ -38,15 +38,15 @@ export const Descriptor = {
 
 const MPEG1_LOWEST_RATE = 32_000;
 const OPUS_EXTENSION_TAG = 0x80;
-/** "Application and format are named by the identifiers that follow" (§2.6.58). */
+/** The following identifiers name application and format (§2.6.58). */
 const FORMAT_BY_IDENTIFIER = [0xff, 0xff] as const;
 
-/** True when a transport stream can carry the track. */
+/** Whether a transport stream can carry the track. */
 export function canCarry(track: Track): boolean {
   return streamTypeOf(track) !== null;
 }
 
-/** The stream type of the program map table; null when a transport stream cannot carry the track. */
+/** The stream type for the program map table; null if a transport stream cannot carry the track. */
 export function streamTypeOf(track: Track): StreamType | null {
   if (track.type === 'data') return StreamType.METADATA_PES;
   if (track.type === 'subtitle') return null;
@@ -66,7 +66,7 @@ export function streamTypeOf(track: Track): StreamType | null {
   }
 }
 
-/** Descriptors of the program: where ID3 metadata is found, if there is any; `splices`: that it has splice_info_sections. */
+/** Descriptors of the program: for ID3 metadata, if a track has it, and for splice_info_sections (`splices`). */
 export function programDescriptors(tracks: readonly Track[], programNumber: number, splices = false): Uint8Array {
   const writer = new ByteWriter(32);
   if (tracks.some((track) => track.type === 'data')) {
@@ -91,7 +91,7 @@ export function streamDescriptors(track: Track): Uint8Array {
     const channels = track.config === null ? track.channels : parseOpusHead(track.config).channels;
     writer.u8(Descriptor.DVB_EXTENSION).u8(2).u8(OPUS_EXTENSION_TAG).u8(channels);
   }
-  // ISO 639-2 codes have three letters; two-letter tags of RFC 5646 have no place here.
+  // ISO 639-2 codes have three letters, so two-letter tags of RFC 5646 cannot be written.
   if (/^[a-z]{3}$/i.test(track.language)) writer.u8(Descriptor.LANGUAGE).u8(4).text(track.language.toLowerCase()).u8(0);
   return writer.finish();
 }

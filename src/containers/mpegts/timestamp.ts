@@ -3,12 +3,12 @@
 const WRAP = 2 ** 33;
 const LOW_30 = 2 ** 30;
 
-/** Brings a 90 kHz time, negative ones too, into 33 bits. */
+/** Reduces a 90 kHz time, which may be negative, to 33 bits. */
 export function wrap33(ticks: number): number {
   return ((ticks % WRAP) + WRAP) % WRAP;
 }
 
-/** Writes a PTS or DTS of 5 bytes; `prefix` is the 4-bit code before it. */
+/** Writes a PTS or DTS of 5 bytes; `prefix` is its 4-bit code. */
 export function putTimestamp(target: Uint8Array, at: number, prefix: number, ticks: number): void {
   const high = Math.floor(ticks / LOW_30);
   const low = ticks % LOW_30;
@@ -45,20 +45,20 @@ export function readPcr(data: Uint8Array, at: number): number {
 }
 
 /**
- * Continues the 33-bit times of one program past their wrap after 26.5 hours. All its streams share one clock, so a time is taken as the
- * value nearest to the last time seen, of any stream.
+ * Continues the 33-bit times of one program past their wrap after 26.5 hours. All streams of a program share one clock, so the result is
+ * the time nearest to the last one of any stream.
  */
 export class ClockUnwrapper {
   #last: number | null = null;
 
-  /** The value of `ticks` nearest to the last time, without changing it: for times in the future. */
+  /** The time nearest to the last one, which stays as it is: for times in the future. */
   near(ticks: number): number {
     if (this.#last === null) return ticks;
     const delta = wrap33(ticks - this.#last);
     return this.#last + (delta < WRAP / 2 ? delta : delta - WRAP);
   }
 
-  /** A PCR, PTS or DTS as a time that does not wrap. The first is taken as it is. */
+  /** A PCR, PTS or DTS as a time that does not wrap. The first one remains as it is. */
   unwrap(ticks: number): number {
     if (this.#last === null) {
       this.#last = ticks;

@@ -8,22 +8,20 @@ import { sameElementary } from './elementary.ts';
 import { TS_PACKET_LENGTH, TsBuffer } from './ts-buffer.ts';
 import { TsMuxer } from './ts-muxer.ts';
 
-/** Payload of one datagram: seven packets, as every SRT program sends them. */
+/** Payload of one datagram: seven packets, like every SRT program. */
 const PAYLOAD_LENGTH = 7 * TS_PACKET_LENGTH;
-/** Tables are repeated after this much media, ms. */
+/** Interval of the tables, ms of media. */
 const TABLE_INTERVAL_MS = 500;
 
 /** Receives the payloads. */
 export interface PayloadSink {
   /** A payload of 1 to 7 packets that will never change. */
   onPayload(payload: Uint8Array): void;
-  /** The payloads that follow begin with the tables and a frame to start with: a viewer may join here. */
+  /** The following payloads begin with the tables and a keyframe: a viewer may join here. */
   onEntryPoint(): void;
 }
 
-/**
- * Serves one playlist. Its sink is called as payloads fill, within `push`, `setTracks` or `flush`; it keeps no timer and needs no closing.
- */
+/** Serves one playlist. Calls its sink within `push`, `setTracks` or `flush`; it keeps no timer and needs no closing. */
 export class TransportOutput {
   /** Packets that could not be muxed because they break their format. */
   brokenPackets = 0;
@@ -33,19 +31,19 @@ export class TransportOutput {
   #tracks: readonly Track[];
   #tablesAt = Number.NEGATIVE_INFINITY;
 
-  /** Throws `ProtocolError` when a decoder configuration is broken. */
+  /** Throws `ProtocolError` if a decoder configuration is broken. */
   constructor(tracks: readonly Track[], sink: PayloadSink) {
     this.#tracks = tracks;
     this.#sink = sink;
     this.#muxer = new TsMuxer(tracks);
   }
 
-  /** Times begin there, 90 kHz; call it before the first packet. Without it they are those of the stream. */
+  /** Output times begin at `origin`, 90 kHz; call it before the first packet. Without it they are those of the stream. */
   beginAt(origin: number): void {
     this.#muxer.origin = origin;
   }
 
-  /** Tracks changed; the tables follow when decoders must be set up anew. */
+  /** Replaces the tracks; the tables are repeated if decoders need another configuration. */
   setTracks(tracks: readonly Track[]): void {
     const before = this.#tracks;
     this.#tracks = tracks;
@@ -80,7 +78,7 @@ export class TransportOutput {
     }
   }
 
-  /** Passes on the complete payloads; the last may be short, so that nothing waits for the next frame. */
+  /** Passes on all payloads; the last may be short, so that no packet waits for the next frame. */
   flush(): void {
     if (this.#buffer.length === 0) return;
     const bytes = this.#buffer.view().slice();
@@ -88,7 +86,7 @@ export class TransportOutput {
     for (let at = 0; at < bytes.length; at += PAYLOAD_LENGTH) this.#sink.onPayload(bytes.subarray(at, at + PAYLOAD_LENGTH));
   }
 
-  /** The track at which viewers can start. */
+  /** The track whose keyframes are entry points. */
   get #lead(): Track | undefined {
     return this.#tracks.find((track) => track.type === 'video') ?? this.#tracks.find((track) => track.type === 'audio');
   }

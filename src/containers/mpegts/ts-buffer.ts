@@ -1,6 +1,6 @@
-/** Where transport stream packets are written: one buffer that is filled, read and used again. */
+/** A buffer of transport stream packets that is filled, read and reused. */
 
-/** Bytes, header included (ISO/IEC 13818-1 §2.4.3.2). */
+/** Bytes of a packet, header included (ISO/IEC 13818-1 §2.4.3.2). */
 export const TS_PACKET_LENGTH = 188;
 
 const INITIAL_PACKETS = 16;
@@ -14,7 +14,7 @@ export class TsBuffer {
     this.#bytes = new Uint8Array(packets * TS_PACKET_LENGTH);
   }
 
-  /** The buffer itself; changes identity in `reserve`. */
+  /** The buffer itself; `reserve` may replace it. */
   get bytes(): Uint8Array {
     return this.#bytes;
   }
@@ -33,7 +33,7 @@ export class TsBuffer {
     this.#bytes = larger;
   }
 
-  /** Takes the next packet and returns where it begins; `reserve` must have made room. */
+  /** Allocates the next packet and returns where it begins; `reserve` must have made room. */
   claim(): number {
     const at = this.#length;
     this.#length += TS_PACKET_LENGTH;

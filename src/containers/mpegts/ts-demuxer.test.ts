@@ -169,7 +169,7 @@ describe('TsDemuxer with streams of ffmpeg', () => {
     const dirty = concat([garbage, SAMPLE.subarray(0, PACKET * 40), garbage, SAMPLE.subarray(PACKET * 40)]);
     const result = demux(pieces(dirty, 1316));
     expect(result.pes.map(({ pts }) => pts)).toEqual(whole.pes.map(({ pts }) => pts));
-    // Of the garbage as much is skipped as does not happen to look like a packet.
+    // Garbage is skipped, except for bytes that happen to look like a packet.
     expect(result.skippedBytes).toBe(1000);
     const late = demux([SAMPLE.subarray(100)]);
     expect(late.units.get(videoPid)).toHaveLength(50);
@@ -329,7 +329,7 @@ describe('TsDemuxer', () => {
     const map = buildPmt({ pcrPid, version: 0, descriptors: NO_DESCRIPTORS, entries });
     const quarter = 2 ** 31;
     const stream = [section(0, 0, buildPat(0x1000, 0)), section(0x1000, 0, map), sound(0, 0)];
-    // Three quarters of a day: a time alone would be taken for one before. Clocks of others say nothing.
+    // A step of three quarters of a day would seem to lead back if only one time were seen. Clocks on other PIDs are ignored.
     for (const count of [1, 2, 3]) stream.push(clock(pcrPid, count * quarter), clock(0x300, 0));
     expect(demux([...stream, sound(1, 3 * quarter + 9000)]).pes.map(({ pts }) => pts)).toEqual([0, 3 * quarter + 9000]);
   });
@@ -349,7 +349,7 @@ describe('TsDemuxer', () => {
     new DataView(bytes.buffer, bytes.byteOffset).setUint32(bytes.length - 4, crc32Mpeg(bytes.subarray(0, -4)));
     return bytes;
   };
-  /** Programs by number, with the PID of their map; `part` of so many sections. */
+  /** Programs by number, with the PID of their map; `part` is one of the sections up to `last`. */
   const pat = (programs: Readonly<Record<number, number>>, part = 0, last = 0): Uint8Array => {
     const body = Object.entries(programs).flatMap(([number, pid]) => [0, Number(number), 0xe0 | (pid >> 8), pid & 0xff]);
     return withCrc(Uint8Array.from([0x00, 0xb0, 5 + body.length + 4, 0, 1, 0xc1, part, last, ...body, 0, 0, 0, 0]));

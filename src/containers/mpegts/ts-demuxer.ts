@@ -22,10 +22,10 @@ const MIN_PCR_FIELD = 7;
 /** One PES packet of a stream of the program. */
 export interface PesPacket {
   readonly pid: number;
-  /** 90 kHz, past every wrap; null when the packet has no time of its own. */
+  /** 90 kHz, without wraps; null if the packet has no time. */
   readonly pts: number | null;
   readonly dts: number | null;
-  /** The multiplexer promises that decoding can begin here. */
+  /** The multiplexer marks this as a point where decoding can begin. */
   readonly randomAccess: boolean;
   /** Packets before this one are missing, or its clock has been reset. */
   readonly discontinuity: boolean;
@@ -44,11 +44,11 @@ export interface TsProgram {
 export interface TsOutput {
   onProgram(program: TsProgram): void;
   onPes(packet: PesPacket): void;
-  /** A section of the kind `splices`; valid during the call only. Not called where absent. */
+  /** A section of a stream of kind `splices`; valid during the call only. */
   onSplice?(section: Uint8Array): void;
 }
 
-/** Which program is followed, and how much memory a sender may make it take. */
+/** The program to follow, and limits of the memory that a sender can occupy. */
 export interface TsDemuxerOptions {
   /** Number of the program to follow; absent: the first of the PAT. */
   readonly program?: number;
@@ -64,14 +64,14 @@ const DEFAULT_MAX_STREAMS = 16;
 /** Counts of received, lost and skipped packets. */
 export interface TsCounters extends PesCounters {
   packets: number;
-  /** Marked as broken by the transport below. */
+  /** Packets marked as broken by the transport below. */
   errors: number;
-  /** With an impossible header. */
+  /** Packets with an impossible header. */
   invalid: number;
   /** Gaps of continuity counters. */
   gaps: number;
   duplicates: number;
-  /** Encrypted packets: nothing can be done with them. */
+  /** Encrypted packets, which are dropped. */
   scrambled: number;
 }
 
@@ -79,10 +79,10 @@ interface PidState {
   /** Continuity counter of the last packet; -1 before the first. */
   counter: number;
   readonly pes: PesReader | null;
-  /** Of streams that are sections instead. */
+  /** The reader of a stream of sections. */
   readonly sections: SectionReader | null;
   readonly description: StreamDescription | null;
-  /** Flags that belong to the PES packet under way and to the one that follows it. */
+  /** Flags of the current PES packet and of the next one. */
   randomAccess: boolean;
   discontinuity: boolean;
   nextRandomAccess: boolean;
@@ -90,7 +90,7 @@ interface PidState {
 }
 
 /**
- * Follows one program. Never throws: unreadable input is counted. Memory is bounded by `maxStreams` times `maxPesBytes`, and a stream takes
+ * Follows one program. Never throws: unreadable input is counted. Memory is bounded by `maxStreams` times `maxPesBytes`; each stream takes
  * only as much as its largest packet.
  */
 export class TsDemuxer {
@@ -119,9 +119,9 @@ export class TsDemuxer {
   #pcrPid = NULL_PID;
   #pmtBytes: Uint8Array | null = null;
   readonly #clock = new ClockUnwrapper();
-  /** Sections that were broken or said impossible things. */
+  /** Sections that were broken or contradict themselves. */
   #badSections = 0;
-  /** Of the last PAT section. */
+  /** Programs of the last PAT section. */
   #programs: readonly PatEntry[] = [];
 
   constructor(output: TsOutput, options: TsDemuxerOptions = {}) {
@@ -136,12 +136,12 @@ export class TsDemuxer {
     return this.#sync.skipped;
   }
 
-  /** Tables that were cut off, failed their CRC or contradict themselves. */
+  /** Tables that were truncated, failed their CRC or contradict themselves. */
   get brokenTables(): number {
     return this.#badSections + this.#patReader.broken + this.#pmtReader.broken;
   }
 
-  /** Says that the program wanted is not there, in words for people; null when it is, or nothing is known yet. */
+  /** The reason why the wanted program is missing, as a text for the log; null if it is present, or no table has arrived. */
   get missingProgram(): string | null {
     if (this.#wanted === null || this.#program !== null || this.#programs.length === 0) return null;
     return `there is no program ${this.#wanted} among ${this.#programs.map(({ programNumber }) => programNumber).join(', ')}`;
@@ -157,7 +157,7 @@ export class TsDemuxer {
     return this.#clock.near(ticks);
   }
 
-  /** The source has ended: passes on units that waited for the next one. */
+  /** The source has ended: passes on the last units. */
   flush(): void {
     this.#sync.reset();
     for (const state of this.#streams.values()) state.pes?.flush();
@@ -173,7 +173,7 @@ export class TsDemuxer {
     const pid = ((flags & 0x1f) << 8) | (data[at + 2] ?? 0);
     const state = this.#stateOf(pid);
     if (state === undefined) {
-      // A clock may have a PID of its own.
+      // The clock may be on another PID.
       if (pid === this.#pcrPid && pid !== NULL_PID) this.#adaptation(null, data, at);
       return;
     }
@@ -199,7 +199,7 @@ export class TsDemuxer {
 
   #payload(state: PidState, pid: number, data: Uint8Array, start: number, end: number, unitStart: boolean): void {
     if (state.pes !== null) {
-      // The PES packet under way ends now and keeps its flags.
+      // The current PES packet ends here and keeps its flags.
       if (unitStart) {
         state.pes.flush();
         state.randomAccess = state.nextRandomAccess;
@@ -217,7 +217,7 @@ export class TsDemuxer {
     }
   }
 
-  /** Reads the adaptation field; returns where the payload begins, -1 when the field leaves the packet. */
+  /** Reads the adaptation field; returns where the payload begins, -1 if the field is longer than the packet. */
   #adaptation(state: PidState | null, data: Uint8Array, at: number): number {
     const length = data[at + 4] ?? 0;
     const payload = at + 5 + length;
@@ -240,7 +240,7 @@ export class TsDemuxer {
     return ((((data[at + 1] ?? 0) & 0x1f) << 8) | (data[at + 2] ?? 0)) === this.#pcrPid;
   }
 
-  /** Looks at the continuity counter; false for a packet that was there already. */
+  /** Checks the continuity counter; false for a duplicate. */
   #continues(state: PidState, pid: number, counter: number): boolean {
     const last = state.counter;
     state.counter = counter;
@@ -264,7 +264,7 @@ export class TsDemuxer {
     this.#programs = programs;
     const current = this.#program;
     const kept = programs.find(({ programNumber }) => programNumber === (this.#wanted ?? current?.programNumber));
-    // A PAT may have several sections, and ours need not be in this one.
+    // A PAT may have several sections, and the program may be in another one.
     const mayLeave = this.#wanted === null && (current === null || isOnlySection(section));
     const chosen = kept ?? (mayLeave ? programs[0] : undefined);
     if (chosen === undefined || (current?.programNumber === chosen.programNumber && current.pmtPid === chosen.pmtPid)) return;
@@ -300,7 +300,7 @@ export class TsDemuxer {
     return known !== undefined && known !== null && isSame(known, fresh) ? known : fresh;
   }
 
-  /** Takes the streams of a new table; streams also in the old table continue. */
+  /** Takes over the streams of a new table; streams that were in the old table continue. */
   #follow(programNumber: number, pcrPid: number, streams: readonly StreamDescription[]): void {
     const states = new Map<number, PidState>();
     for (const description of streams) {

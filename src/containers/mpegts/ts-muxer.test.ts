@@ -167,7 +167,7 @@ describe('TsMuxer with other tracks', () => {
       config: buildOpusHead({ channels: 2 }),
       language: 'kor',
     };
-    // CELT 20 ms, stereo, code 0: any payload is a valid frame.
+    // CELT 20 ms, stereo, code 0: every payload is a valid frame.
     const packets = Array.from({ length: 50 }, (_, index): Packet => {
       const data = new Uint8Array(300).fill(index).fill(0xfc, 0, 1);
       return { track, pts: index * 20, dts: index * 20, duration: 20, keyframe: true, data };

@@ -16,14 +16,14 @@ import type { TsBuffer } from './ts-buffer.ts';
 const PAT_PID = 0;
 const PMT_PID = 0x10_00;
 const FIRST_STREAM_PID = 0x1_00;
-/** Behind those of all streams. */
+/** After the PIDs of all streams. */
 const SPLICE_PID = 0x1_f0;
 const VERSIONS = 32;
 
-/** Limit of a program map table. */
+/** Streams that fit into a program map table. */
 const MAX_STREAMS = 40;
 
-/** Media time 0 is written as this (90 kHz), so that the clock before it and slightly negative times stay positive. */
+/** Written value of media time 0 (90 kHz), so that the earlier clock and slightly negative times stay positive. */
 export const TIME_OFFSET = 90_000;
 /** The clock runs this far behind decoding, 90 kHz: room for a decoder's buffer and for late audio. */
 const PCR_LEAD = 63_000;
@@ -35,15 +35,15 @@ interface MuxedStream extends PidState {
 }
 
 /**
- * Writes tables and packets into buffers of the caller. Continuity counters run on over buffers and track changes, so
- * that segments can be cut anywhere between two calls.
+ * Writes tables and packets into buffers of the caller. Continuity counters continue across buffers and track changes, so that segments can
+ * be cut anywhere between two calls.
  */
 export class TsMuxer {
-  /** Taken off every timestamp, 90 kHz. */
+  /** Subtracted from every timestamp, 90 kHz. */
   origin = 0;
   readonly #pat: PidState = { pid: PAT_PID, continuity: 0 };
   readonly #pmt: PidState = { pid: PMT_PID, continuity: 0 };
-  /** By track id; PIDs of tracks that left are used again, counters included. */
+  /** Streams by track id. PIDs of removed tracks are reused, continuity counters included. */
   #streams = new Map<number, MuxedStream>();
   readonly #counters = new Map<number, number>();
   readonly #payload = new Gather();
@@ -54,10 +54,10 @@ export class TsMuxer {
   #clock: MuxedStream | null = null;
   #version = VERSIONS - 1;
   #tracks: readonly Track[] = [];
-  /** Null before the first splice: streams without any do not announce them. */
+  /** Null before the first splice: streams without splices do not announce them. */
   #splices: PidState | null = null;
 
-  /** Tracks a transport stream cannot carry (see `canCarry`) are left out, and those beyond the 40th. */
+  /** Tracks that a transport stream cannot carry (see `canCarry`), and tracks beyond the 40th, are left out. */
   constructor(tracks: readonly Track[]) {
     this.setTracks(tracks);
   }
@@ -88,7 +88,7 @@ export class TsMuxer {
     });
   }
 
-  /** True when packets of the track are written. */
+  /** Whether packets of the track are written. */
   carries(trackId: number): boolean {
     return this.#streams.has(trackId);
   }
@@ -101,7 +101,7 @@ export class TsMuxer {
 
   /**
    * Writes one packet; unknown tracks, and events without a transport stream form, are ignored. A new track object brings a new decoder
-   * configuration. Throws `ProtocolError` for a broken packet and has then written nothing.
+   * configuration. If the packet is broken, throws `ProtocolError` and writes nothing.
    */
   writePacket(packet: Packet, output: TsBuffer): void {
     const stream = this.#streams.get(packet.track.id);
@@ -120,7 +120,7 @@ export class TsMuxer {
     payload.add(this.#header, 0, headerLength);
     stream.elementary.add(packet, payload);
     const afterLength = payload.length - 6;
-    // Only video may leave its length open (§2.4.3.7), and frames are often too long for 16 bits.
+    // Only video may omit its length (§2.4.3.7), and frames are often too long for 16 bits.
     this.#putLength(packet.track.type === 'video' ? 0 : afterLength);
     const clock = stream === this.#clock;
     this.#flags.pcr = clock ? wrap33(dts - PCR_LEAD) : null;
@@ -148,7 +148,7 @@ export class TsMuxer {
   #open(track: Track, pid: number, index: number): MuxedStream {
     const streamId =
       track.type === 'video' ? StreamId.VIDEO : track.type === 'audio' && track.codec !== 'OPUS' ? StreamId.AUDIO : StreamId.PRIVATE_1;
-    // Audio and video ids are numbered so that demuxers that go by them can tell streams apart.
+    // Numbered ids of audio and video let demuxers that rely on them distinguish streams.
     const numbered = streamId === StreamId.PRIVATE_1 ? streamId : streamId + (index & 0xf);
     return { track, pid, continuity: this.#counters.get(pid) ?? 0, elementary: elementaryStream(track), streamId: numbered };
   }

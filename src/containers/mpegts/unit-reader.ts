@@ -1,4 +1,4 @@
-/** Takes access units and frames out of the PES packets of one elementary stream, one way per kind of stream. */
+/** Extracts access units and frames from the PES packets of one elementary stream, with a class for each kind of stream. */
 import { AudioCodec } from '../../media/codec.ts';
 import { AdtsUnits, LatmUnits, MpegAudioUnits, OpusUnits } from './audio-units.ts';
 import type { UnitReader } from './elementary-unit.ts';

@@ -74,7 +74,7 @@ describe.each([
     const pieces = inNalUnits(packets);
     expect(pieces.length).toBeGreaterThan(100);
     expect(read(codec, pieces)).toEqual(whole);
-    // Times on the first piece only.
+    // Only the first piece has times.
     const bare = inNalUnits(packets).map((packet, index, all) =>
       all[index - 1]?.dts === packet.dts ? { ...packet, pts: null, dts: null } : packet,
     );
@@ -128,6 +128,6 @@ test('two fields stay one frame, in one packet or in two', () => {
   expect(inOne).toHaveLength(25);
   const timeless = packets.map((packet, index) => (index % 2 === 0 ? packet : { ...packet, pts: null, dts: null }));
   const inTwo = read(VideoCodec.H264, timeless);
-  // The first had been passed on when its second field revealed the kind of stream.
+  // The first frame had been passed on before its second field revealed the kind of stream.
   expect(inTwo.slice(-24)).toEqual(inOne.slice(-24));
 });

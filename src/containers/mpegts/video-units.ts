@@ -13,10 +13,10 @@ import type { PesPacket } from './ts-demuxer.ts';
 /** Limit of bytes of a frame from several PES packets. */
 const MAX_FRAME = 4_194_304;
 const MAX_PIECES = 4096;
-/** Between frames of one PES packet while nothing is known of their rate: 25 of them a second. */
+/** Distance of frames in one PES packet while their rate is unknown, 90 kHz: that of 25 frames per second. */
 const USUAL_STEP = 3600;
 
-/** A frame whose end has not been seen. */
+/** A frame whose end has not arrived. */
 interface OpenFrame {
   pts: number | null;
   dts: number | null;
@@ -35,12 +35,12 @@ export class VideoUnits implements UnitReader {
   readonly #codec: VideoCodec;
   readonly #keep: NalFilter;
   #lastDts: number | null = null;
-  /** Not null: frames come in pieces. */
+  /** The frame that is being assembled from pieces. */
   #open: OpenFrame | null = null;
   #inPieces = false;
   /** Two fields in one packet are one frame of the container. */
   #fields = false;
-  /** Frames of the packet before. */
+  /** Frames of the previous packet. */
   #before = { dts: 0, frames: 0 };
 
   constructor(codec: VideoCodec) {
@@ -50,9 +50,9 @@ export class VideoUnits implements UnitReader {
 
   read(packet: PesPacket, sink: UnitSink): void {
     const data = annexbToLengthPrefixed(packet.data, this.#keep);
-    // A frame with a missing part.
+    // Drops a frame with a missing part.
     if (packet.discontinuity) this.#open = null;
-    // A delimiter alone has the time of the following data.
+    // A delimiter alone shares the time of the following data.
     if (data.length === 0 && packet.dts === null) return;
     const bounds = frameBounds(this.#codec, data);
     const { dts, pts } = packet;
@@ -102,7 +102,7 @@ export class VideoUnits implements UnitReader {
     sink({ pts: open.pts ?? open.dts, dts: open.dts, data });
   }
 
-  /** Frames behind the first have no times of their own: they follow at the pace of the previous packet. */
+  /** Frames after the first one of a packet have no times: they follow at the rate of the previous packet. */
   #cut(data: Uint8Array, { pts, dts, further }: { pts: number; dts: number; further: readonly number[] }, sink: UnitSink): void {
     this.#learn(data);
     const cuts = this.#fields ? [] : further;
@@ -128,7 +128,7 @@ export class VideoUnits implements UnitReader {
   }
 }
 
-/** Delimiters and fillers have no place in a stream with lengths. */
+/** Delimiters and fillers are not allowed in a stream with lengths. */
 function keepsH264(firstByte: number): boolean {
   const type = h264NalType(firstByte);
   return type !== H264NalType.AUD && type !== H264NalType.FILLER;

@@ -1,4 +1,4 @@
-/** Content and settings of a WebVTT cue, without its time (WebVTT §3.1), made safe for any file. */
+/** Content and settings of a WebVTT cue, without its time (WebVTT §3.1), made safe for every file. */
 
 /** Settings and text of a cue. */
 export interface CuePayload {
@@ -9,7 +9,7 @@ export interface CuePayload {
 }
 
 const LINE_BREAK = /\r\n?|\n/;
-/** A tag of WebVTT, or a time within the cue; everything else that begins so is text. */
+/** A `<` that begins neither a tag of WebVTT nor a time within the cue, so it is text. */
 const NO_TAG = /<(?!\/?(?:b|i|u|c|v|lang|ruby|rt)(?=[\s.>])|\/?>|\d{2,}:\d{2}[:.\d]*>)/g;
 const NO_ESCAPE = /&(?!(?:amp|lt|gt|nbsp|lrm|rlm);|#(?:\d{1,7}|x[0-9a-fA-F]{1,6});)/g;
 const SETTING = /^(?:vertical|line|position|size|align|region):[^\s:]\S*$/;
@@ -19,7 +19,7 @@ export function areCueSettings(settings: string): boolean {
   return !settings.includes('-->') && !/[\r\n\0]/.test(settings) && words(settings).every((word) => SETTING.test(word));
 }
 
-/** Text that ends nothing but itself: no blank line, no arrow, no character that starts something which is none. */
+/** Text that cannot end its cue: no blank line, no arrow, no `<` or `&` that begins no tag or escape. */
 function cueText(text: string): string {
   return text
     .replaceAll('\0', '\ufffd')
@@ -31,7 +31,7 @@ function cueText(text: string): string {
     .replace(NO_ESCAPE, '&amp;');
 }
 
-/** The bytes of a packet of a subtitle track. Settings that are none are left out. */
+/** The bytes of a packet of a subtitle track. Invalid settings are left out. */
 export function writeCuePayload({ settings, text }: CuePayload): Buffer {
   const line = areCueSettings(settings) ? words(settings).join(' ') : '';
   return Buffer.from(`${line}\n${cueText(text)}`);

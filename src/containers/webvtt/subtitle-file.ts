@@ -1,7 +1,7 @@
 /** Reads subtitle files: WebVTT (§4) and SubRip, detecting the format. */
 import { areCueSettings } from './cue-payload.ts';
 
-/** A file of more bytes is none of subtitles. */
+/** Larger files are no subtitle files. */
 export const MAX_SUBTITLE_FILE = 4 * 1024 * 1024;
 /** Maximum of cues in a file; the rest is ignored. */
 const MAX_CUES = 20_000;
@@ -9,13 +9,13 @@ const MAX_CUES = 20_000;
 const MAX_TEXT = 4096;
 /** ms. */
 const MAX_DURATION = 3_600_000;
-/** UTF-16 units that are read at once: some milliseconds. */
+/** UTF-16 units that are read at once, in some milliseconds. */
 const PIECE = 16_384;
-/** Lines of a block with one line of times. */
+/** Lines of a block up to its times, which may follow an identifier. */
 const TIMING_LINES = 2;
 const LF = 0x0a;
 const CR = 0x0d;
-/** Hours of WebVTT have two digits or more. */
+/** WebVTT requires hours of two digits or more; shorter ones are accepted. */
 const TIMING =
   /^[ \t]*(?:(\d{1,5}):)?([0-5]?\d):([0-5]?\d)[.,](\d{1,3})[ \t]*-->[ \t]*(?:(\d{1,5}):)?([0-5]?\d):([0-5]?\d)[.,](\d{1,3})(?:[ \t]+(.*))?$/;
 /** Additional markup of SubRip files: fonts, and positions in braces. */
@@ -42,7 +42,7 @@ export class SubtitleFile {
   #at = 0;
 
   constructor(bytes: Uint8Array) {
-    // The decoder takes the byte order mark off.
+    // The decoder removes the byte order mark.
     this.#text = bytes.length > MAX_SUBTITLE_FILE ? '' : new TextDecoder('utf-8').decode(bytes);
     this.#isVtt = /^WEBVTT(?:[ \t\r\n]|$)/.test(this.#text);
   }
@@ -52,7 +52,7 @@ export class SubtitleFile {
     return this.#cues.toSorted((a, b) => a.start - b.start);
   }
 
-  /** Reads a piece; false when there is nothing left. */
+  /** Reads a piece; false at the end of the file. */
   readOn(): boolean {
     const end = this.#at + PIECE;
     while (this.#at < end && this.#at < this.#text.length) {
@@ -63,7 +63,7 @@ export class SubtitleFile {
     return this.#at < this.#text.length;
   }
 
-  /** Lines up to a blank one, as much of them as a cue can have; none where only blank ones came before `limit`. */
+  /** Lines up to a blank one, at most as many as fit into a cue; none if there are only blank lines before `limit`. */
   #nextBlock(limit: number): string[] {
     const block: string[] = [];
     let length = 0;
@@ -92,7 +92,7 @@ function isLineEnd(code: number): boolean {
   return code === LF || code === CR;
 }
 
-/** Its identifier, or number, may precede its times. */
+/** An identifier or a number may precede the times. */
 function cueOf(block: readonly string[], isVtt: boolean): FileCue | null {
   if (isVtt && BLOCKS_WITHOUT_CUES.test(block[0] ?? '')) return null;
   const index = block.slice(0, TIMING_LINES).findIndex((line) => line.includes('-->'));

@@ -1,9 +1,9 @@
-/** WebVTT files for HLS (rfc8216bis §3.1.4): cues in their own time, and its mapping to the time of the media. */
+/** WebVTT files for HLS (rfc8216bis §3.1.4): cues on their timeline, with its mapping to the time of the media. */
 import type { CuePayload } from './cue-payload.ts';
 
 /** A cue with its time, ms. */
 export interface TimedCue extends CuePayload {
-  /** One word, equal wherever the cue is repeated: players recognise repetitions by it. */
+  /** One word, the same in every repetition of the cue: players recognise repetitions by it. */
   readonly id: string;
   readonly start: number;
   readonly end: number;
@@ -13,7 +13,7 @@ const TICKS_PER_MS = 90;
 /** Times of transport streams have 33 bits. */
 const WRAP = 2 ** 33;
 
-/** The file for the media from `time` (ms) on, which is `mediaTime` (ms) in the time stamps of the media, with the given cues. */
+/** The file with `cues` for the media from `time` (ms) on, which is `mediaTime` (ms) in the timestamps of the media. */
 export function writeVtt(cues: readonly TimedCue[], time: number, mediaTime: number): string {
   const ticks = Math.round(mediaTime * TICKS_PER_MS) % WRAP;
   let text = `WEBVTT\nX-TIMESTAMP-MAP=LOCAL:${clock(time)},MPEGTS:${ticks}\n`;
