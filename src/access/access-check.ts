@@ -18,13 +18,13 @@ export interface AccessClient {
   readonly authorization?: string | undefined;
 }
 
-/** A request for a place. */
+/** A request to be admitted. */
 export interface AccessRequest {
   readonly direction: Direction;
   readonly protocol: AccessProtocol;
   /**
-   * The complete URL as it was asked for, with our port where the client named none (never for SRT) and the query untouched. It can hold
-   * secrets: not for logs.
+   * The complete URL of the request, with our port if the client named none (never for SRT) and the query untouched. It can hold secrets:
+   * not for logs.
    */
   readonly url: string;
   /** `url` in two parts, where known: the cache of verified URLs finds them without joining. */
@@ -32,11 +32,11 @@ export interface AccessRequest {
   readonly client: AccessClient;
 }
 
-/** Of a URL, which is one behind the other. */
+/** Two parts of a URL, to be concatenated. */
 export interface UrlParts {
-  /** Up to the path. */
+  /** The URL up to the path. */
   readonly base: string;
-  /** From the path on. */
+  /** The path and everything after it. */
   readonly tail: string;
 }
 
@@ -46,18 +46,21 @@ export interface AccessPlace {
   readonly vhost?: string | undefined;
   /** Address for looking up applications. Without it, a request is refused if any application has keys. */
   readonly app?: string;
-  /** As it will be published or was requested. */
+  /** The name under which the stream will be published or was requested. */
   readonly stream?: string;
 }
 
 /** An admitted client. The receiver calls `close`, even if the admission was never used. */
 export interface Admitted {
   readonly admitted: true;
-  /** When it has to go, wall clock ms; infinite: never. */
+  /** End of the admission, wall clock ms; infinite: never. */
   readonly expiresAt: number;
-  /** Names the key that let it in, where one did. */
+  /** The name of the key that admitted the client, if one did. */
   readonly grant?: string | undefined;
-  /** Where it goes instead of where it asked to go: a complete URL (`readNewUrl`). It is not judged again. Can hold secrets: not for logs. */
+  /**
+   * The place to which the client is redirected: a complete URL (`readNewUrl`), which is not judged again. It can hold secrets: not for
+   * logs.
+   */
   readonly newUrl?: string | undefined;
   /** The number of the admission in the thread that made it (`Passed.ticket`). */
   readonly ticket?: number | undefined;
@@ -98,7 +101,7 @@ export interface Gatekeeper {
 export interface Passed {
   readonly admitted: true;
   readonly expiresAt: number;
-  /** Why the session ends then. */
+  /** Why the session ends at its limit. */
   readonly expiry?: string;
   /** Redirects the client. The last check with a URL wins. */
   readonly newUrl?: string | undefined;
@@ -106,7 +109,7 @@ export interface Passed {
   readonly ticket?: number;
   /** Called once, when the session is over or never began. */
   readonly closed?: () => void;
-  /** Names what let it in, for sessions that outlive the request. */
+  /** The name of the key that admitted the client, for sessions that outlive the request. */
   readonly grant?: string;
   /** Called when the session begins, with a function that ends it early; returns a function to call at its end. */
   readonly watch?: (end: (reason: string) => void) => () => void;

@@ -32,7 +32,7 @@ function controls(checks?: readonly AccessCheck[]) {
   return { access, clock, faults, told };
 }
 
-/** A check whose answer the test gives. */
+/** A check whose answer comes from the test. */
 function asked(): {
   check: AccessCheck;
   answer: (said: Passed | { admitted: false; code: string; reason: string }) => void;

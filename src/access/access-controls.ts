@@ -61,13 +61,13 @@ function isEnabled({ enables }: SignedPolicyConfig | AdmissionWebhooksConfig): b
 
 const NONE: readonly AccessCheck[] = [];
 
-/** Mostly all of them: then nothing is copied. */
+/** Usually all checks cover the request, and the list is returned without a copy. */
 function coveringOf(checks: readonly AccessCheck[], { direction, protocol }: AccessRequest): readonly AccessCheck[] {
   const covers = (check: AccessCheck): boolean => check.covers(direction, protocol);
   return checks.every(covers) ? checks : checks.filter(covers);
 }
 
-/** The checks of the virtual host `vhost`, in the order in which they are asked. */
+/** The checks of the virtual host `vhost`, in the order in which they judge. */
 export type ChecksOf = (settings: AccessSettings, vhost: string) => readonly AccessCheck[];
 
 /** Checks that need only the clock. */
@@ -97,7 +97,7 @@ export interface AccessControlsOptions {
 export class AccessControls implements Gatekeeper {
   /** Requests that were refused. */
   readonly refusals = new RefusalCounts();
-  /** Publish keys and play tokens, which are asked for first. */
+  /** Publish keys and play tokens, which are checked first. */
   readonly keys: KeyRing;
   readonly #options: AccessControlsOptions;
   readonly #checksOf: ChecksOf;
@@ -123,7 +123,7 @@ export class AccessControls implements Gatekeeper {
       const known = before.get(name);
       this.#checks.set(name, known?.settings === settings ? known : { settings, checks: this.#checksOf(settings, name) });
     }
-    // Sends people away, which may let others come.
+    // Comes last, because it disconnects clients, whose places others may take.
     this.keys.follow(hosts);
   }
 
@@ -140,7 +140,7 @@ export class AccessControls implements Gatekeeper {
     const own = name === undefined ? null : this.keys.check(name, place, request.direction);
     const covering = all === undefined ? NONE : coveringOf(all, request);
     const checks = own === null ? covering : [own, ...covering];
-    // A request for a missing virtual host gets nothing anyway.
+    // A request for a missing virtual host fails later in any case.
     if (name === undefined || checks.length === 0) return OPEN;
     const verdict = this.#ask(checks, request);
     return verdict instanceof Promise ? verdict.then((late) => this.#tell(late, name, request)) : this.#tell(verdict, name, request);
@@ -201,7 +201,7 @@ export class AccessControls implements Gatekeeper {
     };
     const settle = (verdict: Verdict): void => {
       clearTimeout(deadline);
-      // An admission that comes too late is none.
+      // A refused client, or one that waited too long, needs no admission any more.
       if (!verdict.admitted) lease.close();
       resolve(verdict);
     };

@@ -20,7 +20,7 @@ export interface HostKeys {
 
 /** The list for each direction. */
 export const LIST_OF: Readonly<Record<Direction, KeyList>> = { incoming: 'publishKeys', outgoing: 'playTokens' };
-/** Delivery threads load no schema. */
+/** Delivery threads load no schemas. */
 const LISTS = Object.values(LIST_OF);
 
 const GRANT_DIGITS = 12;
@@ -40,10 +40,10 @@ function listsOf(config: ApplicationKeys): ApplicationKeys {
   return Object.fromEntries(LISTS.flatMap((list) => (config[list] === undefined ? [] : [[list, config[list]]])));
 }
 
-/** Where a key is good. */
+/** The place for which a key is valid. */
 export interface KeyPlace {
   readonly vhost: string;
-  /** `*`: of the template. */
+  /** `*`: the key is from the template. */
   readonly app: string;
   readonly list: KeyList;
 }
@@ -52,9 +52,9 @@ export interface KeyPlace {
 export interface ReadyKey {
   /** Identifies the key in the sessions that it admitted; different for every place and key. Not secret. */
   readonly grant: string;
-  /** Identifies the key in the record of last uses; the same after a restart, whatever salt its hash has. Not secret. */
+  /** Identifies the key in the record of last uses; unchanged after a restart, even if its hash gets another salt. Not secret. */
   readonly title: string;
-  /** Undefined with the mark: it fits nothing. */
+  /** Undefined, like the mark: the key matches nothing. */
   readonly salt: string | undefined;
   readonly mark: string | undefined;
   /** Wall clock ms; infinite: never. */
@@ -71,7 +71,7 @@ function titleOf({ vhost, app, list }: KeyPlace, { name, created = '' }: AccessK
   return createHash('sha256').update([vhost, app, list, name, created].join('\n')).digest('hex').slice(0, GRANT_DIGITS);
 }
 
-/** A key that cannot be read fits nothing. */
+/** An invalid key matches nothing. */
 export function readyKey(place: KeyPlace, key: AccessKeyConfig): ReadyKey {
   const { hash = '', expires, streams = '*' } = key;
   return {

@@ -6,7 +6,7 @@ import type { Admitted, Passed } from './access-check.ts';
 const LOOK_MS = 60_000;
 const OVER = 'the time that it was given is over';
 
-/** Has a timer from `begin` until its time is over or `close`, where there is a limit. */
+/** Has a timer from `begin` until its limit or `close`, if it has a limit. */
 export class AdmissionLease implements Admitted {
   readonly admitted = true;
   #expiresAt = Number.POSITIVE_INFINITY;
@@ -15,7 +15,7 @@ export class AdmissionLease implements Admitted {
   #ticket: number | undefined;
   readonly #clock: Clock;
   readonly #onFault: (error: unknown, what: string) => void;
-  /** Null until there is one: most have none. */
+  /** Null while there are none: most admissions have none. */
   #onClosed: (() => void)[] | null = null;
   #watches: NonNullable<Passed['watch']>[] | null = null;
   #grant: string | undefined;
@@ -45,7 +45,7 @@ export class AdmissionLease implements Admitted {
     return this.#ticket;
   }
 
-  /** Adds the result of one more check: the smallest limit counts, and the last of the values that are used once. */
+  /** Adds the result of one more check: the smallest limit applies, and the last of the values that can be used only once. */
   limit({ expiresAt, expiry = OVER, newUrl, ticket, closed, grant, watch }: Passed): void {
     if (closed !== undefined) this.#whenClosed(closed);
     if (watch !== undefined) {

@@ -26,7 +26,7 @@ const RECORDED: readonly Recorded[] = readFileSync(
 describe('requests recorded from the reference server', () => {
   const zone = process.env['TZ'];
   beforeAll(() => {
-    // Theirs was UTC.
+    // The recorded server ran in UTC.
     process.env['TZ'] = 'UTC';
   });
   afterAll(() => {

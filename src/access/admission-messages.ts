@@ -18,15 +18,15 @@ const MAX_REASON = 200;
 /** A control server's decision. */
 export interface AdmissionAnswer {
   readonly allowed: boolean;
-  /** As it came; `readNewUrl` can read it. */
+  /** Unchanged; `readNewUrl` can parse it. */
   readonly newUrl?: string;
   /** How long the client may stay, ms; infinite: no limit. */
   readonly lifetimeMs: number;
-  /** One line, not long, without hidden characters. */
+  /** One short line without hidden characters. */
   readonly reason?: string;
 }
 
-/** The members in the order in which the reference server has them: bodies are equal byte for byte. `now`: wall clock ms. */
+/** The members are in the order of the reference server, so that bodies are equal byte for byte. `now`: wall clock ms. */
 export function openingMessage(request: AccessRequest, now: number): object {
   return message(request, { status: 'opening', now });
 }

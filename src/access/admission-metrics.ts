@@ -1,4 +1,4 @@
-/** Control servers for Prometheus. */
+/** Metrics of control servers. */
 import { labelText, type MetricDefinition, type MetricSource } from '../util/metrics.ts';
 import type { ControlServerFigures } from './control-server.ts';
 
@@ -30,7 +30,7 @@ export function admissionMetrics(servers: () => readonly ControlServerFigures[])
   return {
     definitions: DEFINITIONS,
     collect(page) {
-      // Two control servers may differ by their keys only, which are not shown.
+      // Control servers with one URL may differ by their keys, which are not shown.
       const byUrl = Map.groupBy(servers(), ({ url }) => url);
       for (const [url, same] of byUrl) {
         const labels = labelText({ server: url });

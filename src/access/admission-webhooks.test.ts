@@ -16,7 +16,7 @@ const REQUEST: AccessRequest = {
   ...{ direction: 'incoming', protocol: 'rtmp', url: 'rtmp://media.example:1935/app/live?key=SECRET' },
   client: { address: '192.0.2.7', port: 40_000, realIp: '198.51.100.9', userAgent: 'me/1', authorization: 'Bearer SECRET' },
 };
-/** Longer than anything here takes. */
+/** Longer than any test here. */
 const LONG_MS = 10_000;
 const ALL = { providers: 'rtmp,srt,webrtc', publishers: 'webrtc,llhls,hls,thumbnail,srt' };
 
@@ -124,7 +124,7 @@ test.each([
   expect(await ask()).toMatchObject({ admitted: false, code: 'webhook-failed' });
   expect(await ask()).toMatchObject({ admitted: false, code: 'webhook-failed' });
   expect(webhooks.figures).toMatchObject([{ requests: 2, failed: 2, allowed: 0, refused: 0, inFlight: 0, admitted: 0 }]);
-  // One line, and from then on one a minute.
+  // One line at first, and then one per minute.
   expect(logger.matching('a control server fails: whoever it is asked about is refused')).toHaveLength(1);
   expect(JSON.stringify(logger.lines)).not.toContain('SECRET');
 });
@@ -202,7 +202,7 @@ test('ends are sent while the server stops, and a dead control server delays tha
   expect(performance.now() - before).toBeLessThan(3000);
   const [figures] = dead.webhooks.figures;
   expect([figures?.closingsDelivered, figures?.closingsLost]).toEqual([0, 200]);
-  // The first, and how many there were.
+  // A line for the first failure, and one with their number.
   expect(dead.logger.matching('a control server fails: it does not hear of ends of sessions')).toHaveLength(2);
 });
 

@@ -6,7 +6,7 @@ import { type AccessCheck, type AccessRequest, type Denied, isEnabledFor, type P
 import type { AccessSettings } from './access-controls.ts';
 import { ControlServer, type ControlServerFigures, type ControlServerSettings } from './control-server.ts';
 
-/** Time for the remaining closing requests when the server stops, ms. The whole stop takes 5 s at most. */
+/** Time for the remaining closing requests when the server stops, ms. The whole stop takes at most 5 s. */
 const STOP_MS = 1500;
 const GONE: Denied = { admitted: false, code: 'no-virtual-host', reason: 'the virtual host changed during the request' };
 
@@ -16,11 +16,11 @@ export interface AdmissionRecord {
   readonly vhost: string;
   readonly settings: ControlServerSettings;
   readonly request: AccessRequest;
-  /** Where it went instead: complete. */
+  /** Complete URL to which the client was redirected. */
   readonly newUrl?: string | undefined;
 }
 
-/** `threads`: how many have one and ask at the same time, each with its part of the limits; 1 unless given. */
+/** `threads`: number of threads that have an instance and send requests, each with its part of the limits; default 1. */
 export interface AdmissionWebhooksOptions {
   readonly clock: Clock;
   readonly logger: Pick<Logger, 'warn'>;
@@ -34,7 +34,7 @@ export interface AdmissionWebhooksOptions {
 export class AdmissionWebhooks {
   readonly #options: AdmissionWebhooksOptions;
   readonly #servers = new Map<string, ControlServer>();
-  /** By virtual host. */
+  /** Settings by virtual host. */
   #settings = new Map<string, AdmissionWebhooksConfig>();
   #named = new Set<string>();
   #stopped: Promise<void> | null = null;

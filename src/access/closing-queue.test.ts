@@ -2,7 +2,7 @@ import { expect, test, vi } from 'vitest';
 import { ControlServerFault } from '../util/control-server-client.ts';
 import { ClosingQueue } from './closing-queue.ts';
 
-/** A queue whose messages the test settles. */
+/** A queue whose messages are settled by the test. */
 function queue(maxWaiting?: number) {
   const sent: { readonly message: object; readonly answer: () => void; readonly fail: () => void }[] = [];
   const onFault = vi.fn();

@@ -9,16 +9,16 @@ export interface ClosingQueueOptions {
   readonly send: (message: object) => Promise<unknown>;
   readonly onFault: (fault: ControlServerFault | null) => void;
   readonly onIdle: () => void;
-  /** Told at once, at most. */
+  /** Limit of messages that are sent at once. */
   readonly maxInFlight: number;
   readonly maxWaiting?: number;
 }
 
-/** In order of the ends. */
+/** Sends messages in the order in which sessions ended. */
 export class ClosingQueue {
-  /** Answered. */
+  /** Messages that were answered. */
   delivered = 0;
-  /** Not answered in time, or for which there was no room. */
+  /** Messages that were not answered in time, or dropped for lack of room. */
   lost = 0;
   readonly #options: ClosingQueueOptions;
   #waiting: object[] = [];

@@ -8,22 +8,22 @@ import { closingMessage, openingMessage, readAdmissionAnswer } from './admission
 import { ClosingQueue } from './closing-queue.ts';
 import { withPortOf } from './new-url.ts';
 
-/** Questions asked at once, and ends told at once. */
+/** Limit of questions sent at once, and of reports of ended sessions sent at once, for all threads together. */
 const MAX_CONNECTIONS = 64;
-/** However many share them. */
+/** Minimum of a thread's part of that limit. */
 const MIN_CONNECTIONS = 8;
 /** Maximum of open requests, including those that wait for a connection; further clients are refused. */
 const MAX_QUESTIONS = 2048;
-/** An answer has four members. */
+/** Answers have only four members. */
 const MAX_ANSWER_BYTES = 64 * 1024;
-/** For the answer to a closing, ms, as in the reference server. */
+/** Time limit for the answer to a closing, ms, as in the reference server. */
 const CLOSING_TIMEOUT_MS = 500;
 
 const BUSY: Denied = { admitted: false, code: 'webhook-busy', reason: 'too many requests to the control server are open' };
 const FAILED: Denied = { admitted: false, code: 'webhook-failed', reason: 'the control server gave no usable answer' };
 const REFUSED: Denied = { admitted: false, code: 'webhook-refused', reason: 'the control server does not allow it' };
 const LIFETIME = 'the lifetime that its control server gave it is over';
-/** These are log lines that many requests share. */
+/** Log lines for faults of many requests. */
 const ASKING_FAILS = 'a control server fails: whoever it is asked about is refused';
 const CLOSING_FAILS = 'a control server fails: it does not hear of ends of sessions';
 
@@ -33,7 +33,7 @@ export interface ControlServerFigures {
   readonly requests: number;
   readonly allowed: number;
   readonly refused: number;
-  /** No answer that could be used, or no room for the question. */
+  /** Questions without a usable answer, or without room in the queue. */
   readonly failed: number;
   readonly inFlight: number;
   /** Admitted sessions that have not ended. */
@@ -54,17 +54,17 @@ export interface ControlServerOptions {
   readonly clock: Clock;
   readonly logger: Pick<Logger, 'warn'>;
   readonly onIdle: () => void;
-  /** Threads that ask and tell it at the same time: each has its part of the limits. */
+  /** Number of threads that send requests at the same time: each has its part of the limits. */
   readonly threads: number;
 }
 
 /** The owner calls `close`, after `drained` if pending reports must not be lost. */
 export class ControlServer {
-  /** Without query and credentials. */
+  /** URL without query and credentials. */
   readonly url: string;
   readonly #clock: Clock;
   readonly #openings: ControlServerClient;
-  /** Of their own, so that they wait for no question. */
+  /** A separate client, so that reports do not wait for questions. */
   readonly #closingClient: ControlServerClient;
   readonly #closings: ClosingQueue;
   readonly #log: RefusalLog;
@@ -196,7 +196,7 @@ export class ControlServer {
   }
 }
 
-/** How a control server is called in logs and figures: its URL without query and credentials. */
+/** The name of a control server in logs and figures: its URL without query and credentials. */
 export function controlServerPlace(url: string): string {
   const { origin, pathname } = new URL(url);
   return `${origin}${pathname}`;

@@ -121,7 +121,7 @@ describe('cross-domain rules', () => {
     expect(policy.headers(long, undefined)).toEqual(policy.headers(long, undefined));
     expect(policy.headers(long, undefined).block).toContain(`Access-Control-Allow-Origin: ${long}\r\n`);
     expect(policy.headers(long, undefined)).not.toBe(policy.headers(long, undefined));
-    // It pushes out nothing.
+    // Long origins displace nothing from the cache.
     const first = policy.headers('https://a.example', undefined);
     for (let n = 0; n < 300; n += 1) policy.headers(`https://${n}.${'x'.repeat(400)}`, undefined);
     expect(policy.headers('https://a.example', undefined)).toBe(first);

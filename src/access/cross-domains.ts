@@ -10,16 +10,16 @@ export interface CrossDomainRules {
   readonly headers: readonly { readonly key: string; readonly value: string }[];
 }
 
-/** Response headers, once as pairs and once as complete lines (`Name: value\r\n`…) to be written as they are. */
+/** Response headers, as pairs and as complete lines (`Name: value\r\n`…) that can be written unchanged. */
 export interface CrossDomainHeaders {
   readonly pairs: readonly (readonly [name: string, value: string])[];
   readonly block: string;
 }
 
-/** The methods named by the default pass, and by the API. */
+/** Methods of the default rules, and of the API. */
 export const ALL_METHODS = 'OPTIONS, HEAD, GET, POST, PUT, PATCH, DELETE';
 
-/** Its absence keeps an origin out. */
+/** A response without this header keeps the origin out. */
 export const ALLOW_ORIGIN = 'Access-Control-Allow-Origin';
 const ALLOW_CREDENTIALS = 'Access-Control-Allow-Credentials';
 const ALLOW_METHODS = 'Access-Control-Allow-Methods';
@@ -27,14 +27,14 @@ const ALLOW_HEADERS = 'Access-Control-Allow-Headers';
 const BEHIND_SCHEME = '://';
 const CORS_NAMES = [ALLOW_ORIGIN, ALLOW_CREDENTIALS, ALLOW_METHODS, ALLOW_HEADERS];
 
-/** Different origins remembered per policy; the oldest is forgotten first. */
+/** Limit of origins remembered per policy; the oldest is forgotten first. */
 const MAX_CACHE = 256;
 /** A scheme, a host name of 253 characters and a port are shorter. Headers of requests can be a hundred times as long, and each stream has a policy. */
 const MAX_KEPT_ORIGIN = 300;
 
 /** One `CrossDomains` element, compiled. */
 class Pass {
-  /** `Access-Control-Allow-Origin` for every request, or undefined when it depends on the origin. */
+  /** `Access-Control-Allow-Origin` for every request; undefined if it depends on the origin. */
   readonly #always: string | undefined;
   readonly #patterns: readonly ((origin: string) => boolean)[];
   readonly #overrides = new Map<string, string>();
@@ -81,7 +81,7 @@ function compileOrigin(pattern: string): (origin: string) => boolean {
   };
 }
 
-/** Answers of one handler (a publisher, the API) about other origins. They are cached, bounded. */
+/** Response headers of one handler (a publisher, the API) for requests from other origins. A bounded cache keeps them. */
 export class CrossDomainPolicy {
   readonly #defaults: Pass;
   readonly #own: Pass | null;

@@ -90,7 +90,7 @@ describe('KeyRing', () => {
     const { code, told } = ring(keys({ publishKeys: [named('a', KEY)] }));
     expect(code('incoming', `?key=${wrong}`)).toBe('key-wrong');
     expect(JSON.stringify(told)).not.toContain(wrong);
-    // A valid key counts beside an invalid one: proxies have credentials of their own.
+    // A valid key suffices beside an invalid one, because proxies add credentials of their own.
     expect(code('incoming', `?key=${KEY}`, PLACE, `Bearer ${wrong}`)).toBe('in');
   });
 
@@ -146,7 +146,7 @@ describe('KeyRing', () => {
     expect(ended).toEqual([]);
     follow(keys({ publishKeys: [named('b', OTHER)] }));
     expect(ended).toEqual(['one: the key that it came with was removed']);
-    // Its key went between its verdict and its beginning.
+    // The key was removed between the verdict and the beginning of the session.
     early.begin((reason) => ended.push(`early: ${reason}`));
     await Promise.resolve();
     expect(ended).toEqual(['one: the key that it came with was removed', 'early: the key that it came with was removed']);
@@ -166,7 +166,7 @@ describe('KeyRing', () => {
     expect(access.keys.holds(first?.grant ?? '')).toBe(true);
     follow(keys({ playTokens: [named('b', OTHER)] }));
     expect([access.keys.holds(first?.grant ?? ''), access.keys.holds(second?.grant ?? '')]).toEqual([false, true]);
-    // The same key at another place is another grant.
+    // The same key in another place has another grant.
     follow(keys({ publishKeys: [named('b', OTHER)] }));
     expect(access.keys.holds(second?.grant ?? '')).toBe(false);
   });
@@ -195,7 +195,7 @@ describe('KeyRing', () => {
     second.access.keys.restoreUses(new Map([...uses, ['unknown', 1]]));
     expect(second.access.keys.uses).toEqual(uses);
     second.admit('outgoing', `?token=${KEY}`);
-    // A later valid use is newer.
+    // The restored use is older than the later one, which stays.
     second.access.keys.restoreUses(uses);
     expect([...second.access.keys.uses.values()]).toEqual([second.clock.now()]);
     // A key that was recreated under another key's name has its own history.

@@ -42,12 +42,12 @@ interface ReadyHost {
 export class KeyRing {
   readonly #clock: Clock;
   #hosts = new Map<string, ReadyHost>();
-  /** By all their inputs, so that unchanged lists are not rebuilt. */
+  /** Keys by all their inputs, so that unchanged lists are not rebuilt. */
   #ready = new Map<string, ReadyKey>();
   #grants = new Set<string>();
-  /** Present users of keys, by grant, with the function that ends each. */
+  /** Present users of keys by grant: for each a function that ends the session. */
   readonly #present = new Map<string, Set<(reason: string) => void>>();
-  /** When a key was last good, wall clock ms. */
+  /** Time of the last valid use of a key, by grant, wall clock ms. */
   readonly #usedAt = new Map<string, number>();
   readonly #freshUses = new Set<string>();
 
@@ -79,7 +79,7 @@ export class KeyRing {
     return this.#hosts.size > 0 && this.#listOf(vhost, app, direction) !== null;
   }
 
-  /** The key that made this grant is still there. */
+  /** Whether the key of this grant still exists. */
   holds(grant: string): boolean {
     return this.#grants.has(grant);
   }
@@ -92,12 +92,12 @@ export class KeyRing {
     return { covers: () => true, judge: (request) => this.#judge(keys, stream ?? '', request) };
   }
 
-  /** Keys that were good elsewhere, by their grants. */
+  /** Records keys that were used validly elsewhere, by their grants. */
   noteUses(grants: readonly string[]): void {
     for (const grant of grants) if (this.#grants.has(grant)) this.#usedAt.set(grant, this.#clock.now());
   }
 
-  /** Keys that were good here since the last call. */
+  /** Grants of keys that were used validly here since the last call. */
   takeUses(): readonly string[] {
     if (this.#freshUses.size === 0) return [];
     const uses = [...this.#freshUses];
@@ -105,7 +105,7 @@ export class KeyRing {
     return uses;
   }
 
-  /** Times of the last use by key title; kept longer than this ring. */
+  /** Times of the last use by key title, for a record that outlives this ring. */
   get uses(): ReadonlyMap<string, number> {
     const uses = new Map<string, number>();
     for (const { title, grant } of this.#ready.values()) {
@@ -115,7 +115,7 @@ export class KeyRing {
     return uses;
   }
 
-  /** Takes what `uses` of another ring was, for keys that are there now and were not good since. */
+  /** Takes over the `uses` of another ring, for present keys without a later use. */
   restoreUses(uses: ReadonlyMap<string, number>): void {
     for (const { title, grant } of this.#ready.values()) {
       const time = uses.get(title);
@@ -163,7 +163,7 @@ export class KeyRing {
   #watch(grant: string, end: (reason: string) => void): () => void {
     const ends = this.#present.get(grant) ?? new Set();
     this.#present.set(grant, ends.add(end));
-    // It may have gone between the verdict and the beginning of the session.
+    // The key may have been removed between the verdict and the beginning of the session.
     if (!this.#grants.has(grant)) queueMicrotask(() => end(REMOVED));
     return () => {
       ends.delete(end);

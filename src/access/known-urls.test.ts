@@ -55,7 +55,7 @@ describe('KnownUrls', () => {
     note(urls, shared);
     for (const parts of others) note(urls, parts);
     expect(urls.find(shared)).toBeDefined();
-    // The length that two digests share by chance.
+    // A few digests match an earlier one by chance.
     expect(known(urls, others).length).toBeLessThan(5);
   });
 

@@ -2,11 +2,11 @@
 import type { UrlParts } from './access-check.ts';
 import type { Policy } from './signed-url.ts';
 
-/** Most that are kept; all are forgotten together. */
+/** Limit of kept URLs; beyond it all are forgotten together. */
 const MAX_URLS = 256;
-/** Longer ones, in characters, are not kept. */
+/** Maximum length of a kept URL, characters. */
 const MAX_LENGTH = 1024;
-/** Digests that were seen once; the latest counts. */
+/** Places for digests that were seen once; a later digest replaces an earlier one in its place. */
 const MAX_SEEN = 1024;
 const BYTE_BITS = 8;
 
@@ -16,9 +16,9 @@ const BYTE_BITS = 8;
  * written in many equivalent ways (signature elsewhere, escaped, repeated), of which only one is kept. Needs no closing.
  */
 export class KnownUrls {
-  /** Forgotten because there were more than are kept, since the beginning. */
+  /** URLs forgotten since the beginning, because there were more than the limit. */
   forgotten = 0;
-  /** By the tail, which contains the signature: with another base it belongs to another URL. */
+  /** Kept URLs by their tail, which contains the signature; with another base it belongs to another URL. */
   readonly #urls = new Map<string, { readonly base: string; readonly policy: Policy }>();
   /** Digests of the kept URLs. */
   readonly #digests = new Set<string>();
@@ -28,7 +28,7 @@ export class KnownUrls {
     return this.#urls.size;
   }
 
-  /** The policy of a URL whose signature was right. */
+  /** The policy of a URL whose signature was verified. */
   find({ base, tail }: UrlParts): Policy | undefined {
     const known = this.#urls.size === 0 ? undefined : this.#urls.get(tail);
     return known?.base === base ? known.policy : undefined;
@@ -46,7 +46,7 @@ export class KnownUrls {
     this.#digests.add(digest);
   }
 
-  /** By 26 bits of the digest: another URL is taken for the same one time in 65,536, which costs a place. */
+  /** Compares 26 bits of the digest: one time in 65,536 another URL seems to be the same, and takes a place in the cache. */
   #isSecond(digest: string): boolean {
     const pair = (at: number): number => (digest.charCodeAt(at) << BYTE_BITS) | digest.charCodeAt(at + 1);
     const [place, mark] = [pair(0) % MAX_SEEN, pair(2)];

@@ -32,12 +32,12 @@ export function logFaults(logger: Logger): (error: unknown, what: string) => voi
   return (error, what) => logger.limited.error({ err: error }, `${what} failed inside the server`);
 }
 
-/** `viewer refused: …`. A fixed set of lines, whatever the request contains. */
+/** `viewer refused: …`: one of a fixed set of lines, independent of the request's texts. */
 export function deniedLine({ direction }: AccessRequest, reason: string): string {
   return `${direction === 'incoming' ? 'publisher' : 'viewer'} refused: ${reason}`;
 }
 
-/** The URL without its query, where policies, signatures and keys are. */
+/** The URL without its query, which has policies, signatures and keys. */
 export function deniedFields({ code, said }: Denied, vhost: string, { protocol, url, client }: AccessRequest): object {
   return {
     code,

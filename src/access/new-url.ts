@@ -1,13 +1,13 @@
 /** The redirect URL of a control server: `scheme://host[:port]/app/stream[/file][?query]`. */
 
-/** Longest that is taken. */
+/** Maximum length, characters. */
 const MAX_LENGTH = 4096;
-/** Brackets hold an IPv6 address. Nothing in it is decoded; a second `?` ends the query, as everywhere. */
+/** Brackets enclose an IPv6 address. Nothing is decoded; a second `?` ends the query, as everywhere. */
 const PATTERN =
   /^(?<scheme>[a-z][a-z\d+.-]*):\/\/(?<host>\[[\da-f:.]+\]|[^\s/?#@:[\]]+)(?::(?<port>\d{1,5}))?(?<path>\/[^\s/?#"\\]+\/[^\s/?#"\\]+(?:\/[^\s?#"\\]*)?)(?:\?(?<query>[^\s?#]*))?$/iu;
 const MAX_PORT = 65_535;
 
-/** Its parts as written. */
+/** The parts of the URL, as written. */
 export interface NewUrl {
   /** Lower case. */
   readonly scheme: string;
@@ -15,13 +15,13 @@ export interface NewUrl {
   readonly host: string;
   /** Host and port in the form of the URL. */
   readonly authority: string;
-  /** Names application and stream at least. */
+  /** At least application and stream. */
   readonly path: string;
-  /** Without the question mark; '' when there is none. */
+  /** Without the question mark; '' for none. */
   readonly query: string;
 }
 
-/** Null for a text that names no application and stream on a host. */
+/** Null for a text without application and stream on a host. */
 export function readNewUrl(text: string): NewUrl | null {
   if (text.length > MAX_LENGTH || !text.isWellFormed()) return null;
   const groups = PATTERN.exec(text)?.groups;
@@ -32,7 +32,7 @@ export function readNewUrl(text: string): NewUrl | null {
   return { scheme: scheme.toLowerCase(), host: host.replace(/^\[|\]$/g, ''), authority, path, query };
 }
 
-/** `newUrl` with the port of `asked`, the URL that was asked for, where it names none and `asked` does. */
+/** `newUrl` with the port of `asked`, the requested URL, if only `asked` has a port. */
 export function withPortOf(newUrl: string, asked: string): string {
   const port = /^[a-z][a-z\d+.-]*:\/\/[^/?#]*:(\d+)(?=[/?#]|$)/i.exec(asked)?.[1];
   if (port === undefined) return newUrl;

@@ -17,12 +17,12 @@ const METRIC: MetricDefinition = {
   type: 'counter',
 };
 
-/** Grows with the kinds of refusal that this server knows, never with who is refused. */
+/** Grows with the kinds of refusal that this server knows, never with the refused clients. */
 export class RefusalCounts implements MetricSource {
   readonly definitions = [METRIC];
-  /** By the kind as one text. */
+  /** Counts by kind, as one text. */
   #counts = new Map<string, RefusalCount>();
-  /** Count of all kinds, reported ones too. */
+  /** Number of all refusals, including those already taken. */
   total = 0;
 
   note({ direction, protocol }: Pick<AccessRequest, 'direction' | 'protocol'>, { code }: Pick<Denied, 'code'>): void {

@@ -1,9 +1,11 @@
-/** Query keys with credentials for this server alone, which are passed on to no other. */
+/** Query keys with credentials for this server, which must not be passed on to other servers. */
 import type { VirtualHost } from '../core/virtual-host.ts';
 import { LIST_OF } from './access-keys.ts';
 import { QUERY_KEYS } from './key-ring.ts';
 
-/** The query keys of secrets that `app` asks for, in lower case: of a signed policy, and of lists of keys. Others mean something elsewhere. */
+/**
+ * The query keys of secrets that `app` requires, in lower case: of a signed policy, and of lists of keys. Other keys have other meanings.
+ */
 export function secretQueryKeys(vhost: VirtualHost | undefined, app: string): readonly string[] {
   if (vhost === undefined) return [];
   const { signedPolicy } = vhost.definition.config;

@@ -19,7 +19,7 @@ function judge(url: string, request: Partial<AccessRequest> = {}): ReturnType<Si
   return check.judge({ direction: 'incoming', protocol: 'rtmp', url, client: CLIENT, ...request });
 }
 
-/** A signed URL with members that the type forbids as well. */
+/** A signed URL with members that the type does not allow. */
 function signed(policy: unknown, url = URL_, keys = KEYS): string {
   return signUrl(url, policy as Policy, keys);
 }
@@ -30,7 +30,10 @@ const isSignedBy = (url: string, signature: string, { secretKey }: SigningKeys):
 
 const GOOD: Policy = { url_expire: now + 1000 };
 
-/** Made with Python's hmac; the first is the example of the reference server's documentation. `{"url_expire":4000000000000}` in the others. */
+/**
+ * Made with Python's hmac; the first is the example of the reference server's documentation. The others have
+ * `{"url_expire":4000000000000}`.
+ */
 const POLICY = 'eyJ1cmxfZXhwaXJlIjo0MDAwMDAwMDAwMDAwfQ';
 const VECTORS: readonly (readonly [secret: string, message: string, signature: string])[] = [
   ['1kU^b6', 'ws://192.168.0.100:3333/app/stream?policy=eyJ1cmxfZXhwaXJlIjoxMzk5NzIxNTgxfQ', 'dvVdBpoxAeCPl94Kt5RoiqLI0YE'],
@@ -165,7 +168,7 @@ describe('SignedPolicyCheck', () => {
     expect(judge(signed({ ...GOOD, allow_ip: '192.0.2.0/24' }), mapped)).toMatchObject({ admitted: true });
   });
 
-  /** As protocols ask who have no parts of the URL at hand, and as HTTP does. */
+  /** In one piece: protocols without the parts of a URL. In parts: HTTP. */
   describe.each(['in one piece', 'in parts'])('of a repeated URL, %s', (form) => {
     const time = new ManualClock();
     const start = time.now();
@@ -178,7 +181,7 @@ describe('SignedPolicyCheck', () => {
     };
     const url = signed(policy);
 
-    /** It came in time, from the right address, often enough to become known. */
+    /** A URL that came in time, from the right address, and often enough to be kept. */
     function known(config = CONFIG): (url: string, request?: Partial<AccessRequest>) => unknown {
       const made = new SignedPolicyCheck(config, time);
       const ask = (asked: string, request: Partial<AccessRequest> = {}) => {

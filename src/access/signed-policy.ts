@@ -99,7 +99,7 @@ function isTime(time: unknown): boolean {
   return typeof time === 'number' && Number.isSafeInteger(time) && time >= 0;
 }
 
-/** Most are one address, written as the client's is; to make a set costs more than all else. */
+/** Most ranges are one address, written like the client's; creating a set costs more than everything else. */
 function isIn(range: string, address: string): boolean {
   return range === address || new AddressSet([range]).has(address);
 }

@@ -1,6 +1,6 @@
 /**
- * Signed URLs as the reference server makes them: the policy is a JSON object in base64url within the query, the
- * signature an HMAC-SHA1 over the complete URL without the signature itself.
+ * Signed URLs in the form of the reference server: the policy is a JSON object in base64url within the query, the signature an HMAC-SHA1
+ * over the complete URL without the signature itself.
  */
 import { KeyedHash } from '../util/keyed-hash.ts';
 
@@ -10,28 +10,28 @@ export interface SigningNames {
   readonly signatureQueryKeyName: string;
 }
 
-/** How a virtual host signs. */
+/** The query keys and the secret of a virtual host that signs. */
 export interface SigningKeys extends SigningNames {
   readonly secretKey: string;
 }
 
 /** Members of a policy; times in ms since the epoch. */
 export interface Policy {
-  /** From then on the URL cannot be opened. */
+  /** The URL cannot be opened from then on. */
   readonly url_expire: number;
-  /** It cannot be opened before. */
+  /** The URL cannot be opened before. */
   readonly url_activate?: number;
   /** Sessions opened with the URL end then. */
   readonly stream_expire?: number;
   /** Address or network of the other end of the connection. */
   readonly allow_ip?: string;
-  /** The same for the client behind trusted proxies. */
+  /** Address or network of the client behind trusted proxies. */
   readonly real_ip?: string;
   /** The permitted direction; our extension, for URLs that could both play and publish (SRT). */
   readonly direction?: 'incoming' | 'outgoing';
 }
 
-/** A URL taken apart. Policy and signature are the first values of their keys, decoded twice as the reference does; '' when absent. */
+/** A parsed URL. Policy and signature are the first values of their keys, decoded twice as the reference does; '' if absent. */
 export interface SignedUrl {
   readonly policy: string;
   readonly signature: string;
@@ -51,7 +51,7 @@ export function readSignedUrl(url: string, { policyQueryKeyName, signatureQueryK
   const end = second < 0 ? url.length : second;
   let policy: string | null = null;
   let signature: string | null = null;
-  // A URL with one signature, at its end, is cut and not put together.
+  // A URL whose only signature is at its end is cut instead of rebuilt.
   let text = '';
   let kept = 0;
   for (let from = mark + 1; from <= end; ) {
@@ -72,7 +72,7 @@ export function readSignedUrl(url: string, { policyQueryKeyName, signatureQueryK
   return { policy: policy ?? '', signature: signature ?? '', text: text.length > mark + 1 ? text : url.slice(0, mark) };
 }
 
-/** First value of a query key, decoded twice as the reference does; null when absent. Keys are compared by case. */
+/** First value of a query key, decoded twice as the reference does; null if absent. Keys are case-sensitive. */
 export function queryParameter(url: string, key: string): string | null {
   for (const parameter of splitUrl(url).query.split('&')) {
     const equals = parameter.indexOf('=');
@@ -86,7 +86,7 @@ export function urlSignature(secretKey: string): KeyedHash {
   return new KeyedHash('sha1', secretKey);
 }
 
-/** Whether a URL has the signature that `hash` computes, in constant time. `digest`: that of its text, if known. */
+/** Whether a URL has the signature that `hash` computes, compared in constant time. `digest`: that of its text, if known. */
 export function isGenuine(
   { text, signature }: Pick<SignedUrl, 'text' | 'signature'>,
   hash: KeyedHash,
@@ -106,7 +106,7 @@ export function readPolicy(text: string): unknown {
   }
 }
 
-/** `url`, which has a port already (but for SRT), with policy and signature behind its own query. */
+/** `url`, which has a port already (except for SRT), with policy and signature after its own query. */
 export function signUrl(url: string, policy: Policy, { policyQueryKeyName, signatureQueryKeyName, secretKey }: SigningKeys): string {
   const { base, query } = splitUrl(url);
   const text = Buffer.from(JSON.stringify(policy)).toString('base64url');
@@ -114,7 +114,7 @@ export function signUrl(url: string, policy: Policy, { policyQueryKeyName, signa
   return `${whole}&${signatureQueryKeyName}=${urlSignature(secretKey).sign(whole)}`;
 }
 
-/** A URL taken apart at its question mark. A second one ends the query. */
+/** A URL split at its question mark. A second one ends the query. */
 function splitUrl(url: string): { readonly base: string; readonly query: string } {
   const [base = '', query = ''] = url.split('?', 2);
   return { base, query };
@@ -124,7 +124,7 @@ function isNamed(url: string, from: number, to: number, name: string): boolean {
   return to - from === name.length && url.startsWith(name, from);
 }
 
-/** In any case. */
+/** Names are compared without case. */
 function isSignature(url: string, from: number, to: number, name: string): boolean {
   if (to - from !== name.length) return false;
   return url.startsWith(name, from) || url.slice(from, to).toLowerCase() === name.toLowerCase();

@@ -33,7 +33,7 @@ function connected(options: Readonly<Record<string, string>>, env: NodeJS.Proces
   return connect((name) => options[name], env).client;
 }
 
-/** What the client sends as `Authorization` to a server that it is pointed at. */
+/** The `Authorization` header that the client sends to a server with these options. */
 async function sentBy(options: Readonly<Record<string, string>>, env: NodeJS.ProcessEnv = {}): Promise<string | undefined> {
   let sent: string | undefined;
   const server: Server = createServer((request, response) => {

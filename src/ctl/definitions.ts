@@ -9,14 +9,14 @@ const APP = '/v1/vhosts/{vhost}/apps/{app}';
 /** A kind of object: its path in the API, and the member with its name. */
 interface Kind {
   readonly word: string;
-  /** Names in its address; the last is its own name. */
+  /** Names in its address; the last is the object's own. */
   readonly names: readonly string[];
   readonly collection: string;
   /** The API takes a list of definitions. */
   readonly batch?: boolean;
   /** The member of the definition with its name. */
   readonly nameAt: readonly string[];
-  /** Members of a definition that does not set them. */
+  /** Members that are added to a definition without them. */
   readonly defaults?: object;
   readonly patch?: boolean;
   readonly remove?: boolean;

@@ -31,7 +31,7 @@ const NO_TLS = 'The port does not use TLS: try http://, or the TLSPort of the AP
 const NO_HTTP = 'The port does not use HTTP, or only with TLS (https://): is it the port of the API (Bind/Managers/API)?';
 const NO_WAY = 'The host does not answer: it is down, or a firewall is in between.';
 const NO_NAME = 'There is no host of this name.';
-/** By the error code of the network. */
+/** Hints by the error code of the network. */
 const HINTS: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'Nothing listens there: the server does not run, or this is not the port of its API (Bind/Managers/API).',
   ENOTFOUND: NO_NAME,
@@ -58,7 +58,7 @@ export function failureOf(error: unknown, attempt: Attempt): Failure {
   if (error instanceof MillraceError) return told(CtlExit.REFUSED, refusals(error, attempt));
   if (error instanceof NotThere) return told(CtlExit.REFUSED, [error.message]);
   if (error instanceof UnreachableError) return told(CtlExit.UNREACHABLE, [error.message], hintFor(error.cause));
-  // The client throws a `TypeError` if a name does not fit into any path.
+  // The client throws a `TypeError` for a name that fits into no path.
   if (error instanceof UsageProblem || (error instanceof TypeError && error.message.startsWith('No path of the API')))
     return told(CtlExit.USAGE, [error.message], `Try 'millrace ctl ${command === undefined ? '' : `${command} `}--help'.`);
   return told(CtlExit.REFUSED, [`unexpected error: ${messageOf(error)}`], 'Is that address the API of a Millrace server of this version?');

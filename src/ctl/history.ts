@@ -1,4 +1,4 @@
-/** `history`: what the server, or a stream, did before somebody looked. */
+/** `history`: figures of the server, or of a stream, from before the command was called. */
 
 import { viewersOf } from '../client/index.ts';
 import { addressed, type Command, optionalArgument } from './command.ts';

@@ -9,7 +9,7 @@ type Track = components['schemas']['StreamInformation']['input']['tracks'][numbe
 const APP = '/v1/vhosts/{vhost}/apps/{app}';
 const STREAM = `${APP}/streams/{stream}` as const;
 
-/** Sessions of one request. */
+/** Number of sessions in one request. */
 const MAX_VIEWERS_AT_ONCE = 1000;
 
 interface Viewer {

@@ -4,7 +4,7 @@ import { plainText } from '../util/plain-text.ts';
 import { type Command, UsageProblem } from './command.ts';
 import { memberText } from './watch.ts';
 
-/** Ends when somebody ends it, or when the server refuses. */
+/** Ends when the user interrupts it, or when the server refuses. */
 export const logCommand: Command = {
   name: 'log',
   usage: '',
@@ -27,7 +27,7 @@ export const logCommand: Command = {
   },
 };
 
-/** `2026-11-28T12:16:03.377+00:00 warn rtmp stream refused app=app peer=…`; of a gap, how much is missing. */
+/** `2026-11-28T12:16:03.377+00:00 warn rtmp stream refused app=app peer=…`; for a gap, the number of missing lines. */
 function lineOf({ type, time, level, message, fields = {}, missed }: LogEvent): string {
   if (type !== 'log') return type === 'gap' ? `gap ${memberText('missed', missed ?? null)}` : type;
   const { part, ...more } = fields;

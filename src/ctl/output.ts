@@ -5,7 +5,7 @@ import { type Column, textTable, textTree } from './text-table.ts';
 /** C1 controls and bidirectional marks: JSON may contain them, terminals should not get them. */
 const UNSAFE = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
-/** Where a command prints to. */
+/** Destination of a command's output. */
 export class Output {
   readonly #write: (text: string) => void;
   readonly #json: boolean;

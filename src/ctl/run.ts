@@ -59,7 +59,7 @@ function isHelp(args: readonly string[]): boolean {
 }
 
 function unknown(rest: readonly string[], leading: readonly string[], process: CtlProcess): number {
-  // `rest` begins with the value of an option before it that is none.
+  // The first word of `rest` is the value of an unknown option before it.
   parsed(leading, CONNECTION_OPTIONS);
   const [word = '', next = ''] = rest;
   const group = commandsUnder(word);
@@ -75,7 +75,7 @@ function unknown(rest: readonly string[], leading: readonly string[], process: C
   throw new UsageProblem(word === '' ? 'give a command' : `unknown command '${word}'${suggestionFor(word)}`);
 }
 
-/** The commands that list things are plurals. */
+/** Commands that list objects are plurals. */
 function suggestionFor(word: string): string {
   const words = new Set(['completion', 'help', ...commands.map(({ name }) => name.split(' ', 1)[0] ?? '')]);
   return didYouMean(words.has(`${word}s`) ? `${word}s` : word, words);

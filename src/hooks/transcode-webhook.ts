@@ -8,7 +8,7 @@ import type { Logger } from '../util/logger.ts';
 import { formatTimestamp } from '../util/timestamp.ts';
 import { asNumbers } from './as-numbers.ts';
 
-/** Outcomes that the configuration may let pass, and which member says so. */
+/** Outcomes that the configuration may tolerate, with the member for each. */
 const LETS_PASS = {
   connection: 'useLocalProfilesOnConnectionFailure',
   disallow: 'useLocalProfilesOnServerDisallow',
@@ -68,7 +68,7 @@ export class TranscodeWebhook implements ProfileAdviser {
   }
 }
 
-/** The body of the question, with the members of the reference server's. */
+/** The body of the question, with the members that the reference server sends. */
 function questionOf(stream: AdvisedStream): object {
   const { vhost, app, stream: name, sourceType, sourceUrl, createdAt } = stream;
   const tracks = asNumbers(tracksInformation(stream));

@@ -1,4 +1,4 @@
-/** The alert rules of the documentation: each fires when it should, and only then, as Prometheus' own tool judges it. */
+/** The alert rules of the documentation: each fires when it should, and only then, judged by Prometheus' own tool. */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -7,14 +7,14 @@ import { expect, onTestFinished, test } from 'vitest';
 import { requireProgram } from '../../scripts/ensure-tools.ts';
 
 const RULES = path.join(import.meta.dirname, '../../docs/monitoring/alert-rules.yml');
-/** Labels that Prometheus gives to all that it asks for. */
+/** Labels that Prometheus adds to all series of a target. */
 const FROM = 'job="millrace",instance="a"';
 const STREAM = 'vhost="v",app="a",stream="s"';
 
 /** Values a minute apart: `0+2x30` begins with 0 and grows by 2, thirty times; `1x30` stays. */
 type Series = Readonly<Record<string, string>>;
 
-/** What makes an alert fire, and what it must not fire for. Names stand without `millrace_`; labels in brackets. */
+/** Series for which an alert must fire, and series for which it must not. Names lack `millrace_`; labels are in brackets. */
 const CASES: Readonly<Record<string, readonly [bad: Series, good: Series]>> = {
   MillraceDown: [{ up: '0x30' }, { up: '1x30' }],
   MillraceRestarted: [{ process_start_time_seconds: '0+0x10 1 2 3 4x17' }, { process_start_time_seconds: '0x10 1x20' }],
@@ -65,7 +65,7 @@ const CASES: Readonly<Record<string, readonly [bad: Series, good: Series]>> = {
   MillraceStreamsUnlabelled: [{ metrics_streams_without_labels: '3x30' }, { metrics_streams_without_labels: '0x30' }],
 };
 
-/** A hundred looks a minute, of which so many come within 10 ms. */
+/** A hundred checks per minute, `soon` of which come within 10 ms. */
 function slowLoop(soon: string): Series {
   const name = (le: string): string => `event_loop_delay_seconds_bucket[le="${le}"]`;
   return { [name('0.01')]: soon, [name('0.05')]: '0+100x30', [name('+Inf')]: '0+100x30' };
@@ -79,12 +79,12 @@ function silent(connected: string): Series {
   return { [`stream_source_silence_seconds[${STREAM}]`]: '30x30', [`stream_source_connected[${STREAM}]`]: connected };
 }
 
-/** So many of a hundred a minute. */
+/** `percent` of a hundred per minute. */
 function share(part: string, whole: string, percent: number): Series {
   return { [`${part}[${STREAM}]`]: `0+${percent}x30`, [`${whole}[${STREAM}]`]: '0+100x30' };
 }
 
-/** As the tool reads it. */
+/** The name in the syntax of the tool. */
 function seriesName(name: string): string {
   const [, metric = '', labels = ''] = /^(\w+)(?:\[(.*)\])?$/.exec(name) ?? [];
   const prefix = /^(up$|process_)/.test(metric) ? '' : 'millrace_';

@@ -23,7 +23,7 @@ let log: EventLog;
 beforeEach(() => {
   root = mkdtempSync(join(tmpdir(), 'millrace-event-log-'));
   folder = join(root, 'logs');
-  // Of today: a file has the time of the disk.
+  // Today, because the files have the times of the disk.
   clock = new ManualClock(Date.now());
   board = new NoticeBoard({ clock });
   conditions = new Conditions();

@@ -1,4 +1,4 @@
-/** Keeps what happens in the server as lines of JSON in files (`EventLog`). */
+/** Writes the events of the server to files, as lines of JSON (`EventLog`). */
 import { type FileHandle, mkdir, open, readdir, rename, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { ServerConfig } from '../config/index.ts';
@@ -11,37 +11,37 @@ import { messageOf } from '../util/message-of.ts';
 import type { MetricDefinition, MetricSource } from '../util/metrics.ts';
 
 const NAME = 'events.log';
-/** Files of former days, or that were full: `events.log.YYYYMMDD`, and `-2` and so on for more of one day. */
+/** Ended files, which were full or of a former day: `events.log.YYYYMMDD`, with `-2` and so on for more of one day. */
 const FORMER = /^events\.log\.(\d{8})(?:-(\d{1,9}))?$/;
 /** Limit of text that waits for the disk, characters; a line beyond it is lost and counted. */
 const MAX_WAITING = 1_048_576;
 /** Limit of one write, characters. */
 const MAX_WRITTEN = 65_536;
-/** A disk that refuses is left alone for so long, ms. */
+/** Pause after a failed write, ms. */
 const PAUSE_MS = 1000;
 const CONDITION = 'event log';
 /** Time for unwritten lines when the server stops, ms. */
 const STOP_MS = 1000;
 const MIB = 1024 * 1024;
 
-/** Where the files are and how many there may be. */
+/** Place and limits of the files. */
 export interface EventLogOptions {
   readonly board: NoticeBoard;
   /** Absolute. */
   readonly folder: string;
-  /** A file that would be longer is ended, bytes. */
+  /** Limit of a file, bytes: a line that would exceed it goes to the next file. */
   readonly maxFileBytes: number;
-  /** Ended files that are kept. */
+  /** Number of ended files that are kept. */
   readonly maxFiles: number;
   readonly clock: Clock;
-  /** Is told while the disk refuses. */
+  /** Has a condition while writes fail. */
   readonly conditions: Conditions;
   readonly logger: Logger;
   /** Default: 1000. */
   readonly pauseMs?: number;
 }
 
-/** The file that is written. */
+/** The file being written. */
 interface OpenFile {
   readonly handle: FileHandle;
   /** `YYYYMMDD` of its first line. */
@@ -55,12 +55,12 @@ export interface EventLogFigures {
   readonly lost: number;
 }
 
-/** Where the event log of a configuration is written; null where there is none. */
+/** Folder of the event log of a configuration; null without an event log. */
 export function eventLogFolder({ eventLog }: ServerConfig, stateFolder: string): string | null {
   return eventLog === undefined ? null : resolve(eventLog.path ?? join(stateFolder, 'logs'));
 }
 
-/** The event log of a server; null where its configuration asks for none. */
+/** The event log of a server; null if its configuration has none. */
 export function startEventLog(
   config: ServerConfig,
   { stateFolder, logger, ...parts }: Pick<EventLogOptions, 'board' | 'clock' | 'conditions' | 'logger'> & { readonly stateFolder: string },
@@ -71,7 +71,7 @@ export function startEventLog(
   return new EventLog({ ...parts, folder, maxFileBytes: maxFileMiB * MIB, maxFiles, logger: logger.child({ part: 'event-log' }) });
 }
 
-/** Writes behind the scenes, one write at a time; nothing waits for it. Begins when it is made; its maker calls `stop`. */
+/** Writes asynchronously, one write at a time; no caller waits for it. Begins when it is created; its creator calls `stop`. */
 export class EventLog {
   readonly #options: EventLogOptions;
   readonly #unwatch: () => void;
@@ -110,7 +110,7 @@ export class EventLog {
     if (this.#pause !== null) clearTimeout(this.#pause);
     this.#lost += this.#lines.length;
     this.#lines = [];
-    // A write that hangs keeps its file.
+    // A write that hangs still uses its file.
     if (this.#writing === null) await this.#close();
   }
 
@@ -126,7 +126,7 @@ export class EventLog {
 
   /** Never rejects. */
   async #writeAll(): Promise<void> {
-    // What else happens in this turn leaves together.
+    // All lines of this turn are written together.
     await new Promise((turn) => setImmediate(turn));
     while (this.#lines.length > 0) {
       const { text, count } = this.#next();
@@ -177,7 +177,7 @@ export class EventLog {
     return this.#file;
   }
 
-  /** Goes on with the file that is there, which may be of another day. */
+  /** Continues the existing file, which may be of another day. */
   async #open(today: string): Promise<OpenFile> {
     const { folder } = this.#options;
     await mkdir(folder, { recursive: true });
@@ -198,14 +198,14 @@ export class EventLog {
     return last === 0 ? `${NAME}.${day}` : `${NAME}.${day}-${last + 1}`;
   }
 
-  /** Removes the oldest of those that have ended. */
+  /** Removes the oldest of the ended files. */
   async #prune(): Promise<void> {
     const { folder, maxFiles } = this.#options;
     const former = await this.#former();
     for (const { name } of former.slice(0, Math.max(0, former.length - maxFiles))) await rm(join(folder, name), { force: true });
   }
 
-  /** Oldest first. */
+  /** Ended files, oldest first. */
   async #former(): Promise<{ readonly name: string; readonly day: string; readonly number: number }[]> {
     const names = await readdir(this.#options.folder);
     const former = names.flatMap((name) => {
@@ -249,7 +249,7 @@ const METRICS = {
   lost: { name: 'millrace_event_log_lost_total', help: 'Lines of the event log that could not be written', type: 'counter' },
 } as const satisfies Record<string, MetricDefinition>;
 
-/** For Prometheus; null: the server has no event log. */
+/** Metrics of the event log; null: the server has none. */
 export function eventLogMetrics(figures: () => EventLogFigures | null): MetricSource {
   return {
     definitions: Object.values(METRICS),

@@ -1,15 +1,15 @@
-/** How late the event loop of the main thread comes to what is due. */
+/** How late the event loop of the main thread reacts. */
 import type { Clock } from '../util/clock.ts';
 import { Histogram } from '../util/metrics.ts';
 
-/** Each look wakes the thread: fifty a second were a third of what a server with one stream cost. */
+/** Each check wakes the thread: fifty per second took a third of the CPU time of a server with one stream. */
 const INTERVAL_MS = 100;
-/** Longer delays are counted as this one. */
+/** Longer delays are counted as this delay. */
 const MAX_DELAY_MS = 10_000;
-/** 20 ms is where an alert begins. */
+/** Includes 20 ms, the threshold of an alert. */
 const BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.02, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 
-/** Looks ten times a second, from the first `start` on. Its starter stops it. */
+/** Checks ten times a second, from the first `start` on. Its starter stops it. */
 export class EventLoopWatch {
   /** Delays, seconds. */
   readonly delays = new Histogram(BOUNDS);
@@ -28,7 +28,7 @@ export class EventLoopWatch {
     this.#timer = setInterval(() => this.look(), INTERVAL_MS).unref();
   }
 
-  /** The timer has come. All that was due meanwhile was late, too: one long halt is not one small figure among many. */
+  /** Called by the timer. Checks that were due during a long halt count as late, too, so that the halt is more than one small figure. */
   look(): void {
     const now = this.#clock.monotonic();
     for (let late = Math.min(now - this.#due, MAX_DELAY_MS); late > 0; late -= INTERVAL_MS) this.delays.observe(late / 1000);

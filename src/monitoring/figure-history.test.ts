@@ -10,7 +10,7 @@ test('samples are means since the previous sample, kept for an hour', () => {
   let cpu = 5_000_000;
   let active = 100;
   const history = new FigureHistory(clock, meter, () => ({ cpu, active, memory: 7 }));
-  // Nothing has gone by yet.
+  // No time has passed yet.
   history.take();
   expect(history.samples).toEqual([]);
   meter.countBytesIn(20_000);

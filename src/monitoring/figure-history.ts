@@ -3,26 +3,26 @@ import { performance } from 'node:perf_hooks';
 import type { TrafficMeter } from '../core/traffic-meter.ts';
 import type { Clock } from '../util/clock.ts';
 
-/** Between two samples, ms. */
+/** Interval of samples, ms. */
 export const SAMPLE_MS = 10_000;
-/** An hour. */
+/** Samples of an hour. */
 const MAX_KEPT = 360;
 const US_PER_MS = 1000;
 
-/** Of one moment. Rates are means since the sample before. */
+/** Figures of one moment. Rates are means since the previous sample. */
 export interface FigureSample {
   /** Wall clock, ms. */
   readonly at: number;
   /** Bytes per second. */
   readonly throughputIn: number;
   readonly throughputOut: number;
-  /** Sessions by publisher; none where there is nobody. */
+  /** Sessions by publisher; publishers without sessions are absent. */
   readonly connections: Readonly<Record<string, number>>;
   /** Cores in use by the server, without transcoder processes. */
   readonly cpu: number;
   /** Share of the time in which the event loop of the main thread was busy, from 0 to 1. */
   readonly eventLoop: number;
-  /** Resident, bytes. */
+  /** Resident memory, bytes. */
   readonly memory: number;
 }
 
@@ -30,7 +30,7 @@ export interface FigureSample {
 export interface ProcessUse {
   /** CPU time since its start, us. */
   readonly cpu: number;
-  /** Time in which the event loop did not wait, ms since its start. */
+  /** Time in which the event loop was busy, ms since its start. */
   readonly active: number;
   readonly memory: number;
 }
@@ -49,7 +49,7 @@ interface Totals {
   readonly active: number;
 }
 
-/** A ring of samples, one each ten seconds from `start` on. Its starter stops it. */
+/** A ring of samples, one every ten seconds from `start` on. Its starter stops it. */
 export class FigureHistory {
   readonly #clock: Clock;
   readonly #meter: TrafficMeter;
@@ -66,7 +66,7 @@ export class FigureHistory {
     this.#before = this.#totals(use());
   }
 
-  /** Oldest first. */
+  /** Samples, oldest first. */
   get samples(): readonly FigureSample[] {
     return this.#samples;
   }
@@ -76,7 +76,7 @@ export class FigureHistory {
     this.#timer ??= setInterval(() => this.take(), SAMPLE_MS).unref();
   }
 
-  /** Takes a sample; happens by itself. */
+  /** Takes a sample; a timer calls it. */
   take(): void {
     const use = this.#use();
     const [before, now] = [this.#before, this.#totals(use)];
@@ -88,7 +88,7 @@ export class FigureHistory {
     this.#samples.push({
       ...{ at: this.#clock.now(), throughputIn: perSecond(now.in - before.in), throughputOut: perSecond(now.out - before.out) },
       ...{ connections, cpu: (now.cpu - before.cpu) / US_PER_MS / ms, memory: use.memory },
-      // Both clocks are read one after the other.
+      // At most 1: the two clocks are read one after the other.
       eventLoop: Math.min(1, (now.active - before.active) / ms),
     });
     if (this.#samples.length > MAX_KEPT) this.#samples.shift();

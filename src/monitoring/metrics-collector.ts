@@ -1,9 +1,9 @@
-/** Makes the answer to `GET /metrics` from all owners of figures. */
+/** Makes the answer to `GET /metrics` from the figures of all their owners. */
 import { setImmediate } from 'node:timers/promises';
 import { LabelSlots } from '../util/label-slots.ts';
 import { type MetricDefinition, type MetricSource, type MetricsFormat, MetricsPage } from '../util/metrics.ts';
 
-/** How long the thread is held at once, ms: a frame that waits meanwhile is that much later. */
+/** Longest time for which the thread is occupied at once, ms: a waiting frame is delayed by as much. */
 const TURN_MS = 3;
 
 const LIMITS = {
@@ -24,26 +24,26 @@ const LIMITS = {
   },
 } as const satisfies Record<string, MetricDefinition>;
 
-/** Asked by several at once it makes one page for all of them. Holds nothing but who has labels. */
+/** Simultaneous requests share one page. Its only state is which streams and applications have labels. */
 export class MetricsCollector {
   readonly #sources: readonly MetricSource[];
   readonly #streams: LabelSlots;
   readonly #applications: LabelSlots;
   #collecting: Promise<MetricsPage> | null = null;
 
-  /** `maxStreams`: streams with labels of their own. */
+  /** `maxStreams`: limit of streams with labels. */
   constructor(sources: readonly MetricSource[], maxStreams: number) {
     this.#sources = sources;
     this.#streams = new LabelSlots(maxStreams);
     this.#applications = new LabelSlots(maxStreams);
   }
 
-  /** All metrics that an answer has, with figures or without. */
+  /** All metrics of an answer, with or without figures. */
   get definitions(): MetricDefinition[] {
     return [...this.#sources.flatMap(({ definitions }) => definitions), ...Object.values(LIMITS)];
   }
 
-  /** The text of the page in that format. */
+  /** The text of the page in this format. */
   async text(format: MetricsFormat): Promise<string> {
     this.#collecting ??= this.#collect().finally(() => {
       this.#collecting = null;

@@ -1,4 +1,4 @@
-/** Metrics of newcomers that wait for their turn, and of those that were refused because the queue was full. */
+/** Metrics of newcomers: those that wait for their turn, and those that were refused because the queue was full. */
 import type { MetricDefinition, MetricSource } from '../util/metrics.ts';
 import type { NewcomerTurns } from '../util/newcomer-turns.ts';
 

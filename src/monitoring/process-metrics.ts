@@ -1,4 +1,4 @@
-/** The process as the system sees it, and its main thread. */
+/** Metrics of the process, as the system reports them, and of its main thread. */
 import { readdirSync, statSync } from 'node:fs';
 import { performance } from 'node:perf_hooks';
 import { descriptorLimit } from '../util/descriptor-plan.ts';
@@ -21,7 +21,7 @@ const US = 1e-6;
 const counter = (name: string, help: string): MetricDefinition => ({ name, help, type: 'counter' });
 const gauge = (name: string, help: string): MetricDefinition => ({ name, help, type: 'gauge' });
 
-/** Names without prefix are those that all programs share. */
+/** Names without prefix are the usual names of all programs. */
 const METRICS = {
   cpu: counter('process_cpu_seconds_total', 'CPU time of all threads of the server, without transcoder processes'),
   resident: gauge('process_resident_memory_bytes', 'Memory of the server in use'),
@@ -45,7 +45,7 @@ const METRICS = {
   logLost: gauge('millrace_log_lost_lines', 'Lines of the log that could not be written, and that the log has not reported yet'),
 } as const satisfies Record<string, MetricDefinition>;
 
-/** Figures of the process that asks. */
+/** Metrics of the calling process. */
 export function processMetrics({ version, revision, eventLoop, conditions, logDropped }: ProcessFacts): MetricSource {
   const build = labelText({ version, revision, node: process.version });
   const started = Date.now() / 1000 - process.uptime();
@@ -80,10 +80,10 @@ export function processMetrics({ version, revision, eventLoop, conditions, logDr
   };
 }
 
-/** Null where the system does not tell. */
+/** Null if the system does not report them. */
 function openDescriptors(): number | null {
   try {
-    // Kernels from 6.2 on tell without a list.
+    // Kernels from 6.2 on report the number without a list.
     return statSync(DESCRIPTORS).size || readdirSync(DESCRIPTORS).length;
   } catch {
     return null;

@@ -12,17 +12,17 @@ import { hidingAddresses, textWithout } from '../util/private-logger.ts';
 
 /** Its owner closes `budget` and `notices`. */
 export interface ServerLog {
-  /** Where lines are written, with the level from which on they are. */
+  /** Receives the lines, from its level on. */
   readonly lines: LeveledLines;
-  /** Counts lines, and tells how many were left out. */
+  /** Counts lines, and reports how many were left out. */
   readonly budget: LineBudget;
-  /** Writes there, within its budget, and without the addresses of clients where they are to be hidden. */
+  /** Writes to `lines`, within the budget, and without the addresses of clients if the configuration hides them. */
   readonly logger: Logger;
-  /** The newest lines, for those who follow them. */
+  /** The newest lines, for clients that follow the log. */
   readonly tail: LogTail;
   /** The events of the server. */
   readonly notices: NoticeBoard;
-  /** What neither of both shows; knows the secrets of the configuration. */
+  /** The secrets of the configuration, which neither the tail of the log nor the events show. */
   readonly secrets: KnownSecrets;
 }
 

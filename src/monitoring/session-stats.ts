@@ -1,14 +1,14 @@
 import { formatTimestamp } from '../util/timestamp.ts';
 import type { ByteFigures } from './traffic-figures.ts';
 
-/** A viewer session as statistics see it. */
+/** The properties of a viewer session that statistics read. */
 export interface SessionFigures {
   /** Wall clock, ms since the epoch. */
   readonly createdAt: number;
   readonly out: ByteFigures;
 }
 
-/** Statistics of a session: units as in version 1 of those of streams. Members in byte order. */
+/** Statistics of a session, in the units of version 1 of those of streams. Members in byte order. */
 export interface SessionStatistics {
   readonly avgThroughputOut: number;
   readonly createdTime: string;
@@ -27,7 +27,7 @@ export function sessionStatistics({ createdAt, out }: SessionFigures): SessionSt
     createdTime: formatTimestamp(createdAt),
     lastSentTime,
     lastThroughputOut: out.last,
-    // Nothing of a session changes but what was sent.
+    // Only the sent bytes of a session change.
     lastUpdatedTime: lastSentTime,
     maxThroughputOut: out.max,
     totalBytesOut: out.total,

@@ -1,22 +1,22 @@
-/** What each stream did in the last half hour, so that whoever opens its page sees the past. */
+/** Figures of each stream in the last half hour, so that a newly opened page shows the past. */
 import type { PublisherKind } from '../core/kinds.ts';
 import { streamKey } from '../core/stream-address.ts';
 import type { Track } from '../media/track.ts';
 import type { Clock } from '../util/clock.ts';
 import { SAMPLE_MS } from './figure-history.ts';
 
-/** Samples of a stream: half an hour. */
+/** Samples of a stream in half an hour. */
 const MAX_KEPT = 180;
-/** Streams with a past, 4.5 kB each; of further ones nothing is kept. */
+/** Limit of streams with a past, 4.5 kB each; further streams have none. */
 export const MAX_PASTS = 1000;
-/** In the place of a figure that is not known. */
+/** Stored instead of an unknown figure. */
 const UNKNOWN = 0xffff_ffff;
-/** Figures of a sample: bytes a second in and out, viewers, hundredths of frames a second, frames between keyframes. */
+/** Figures of a sample: bytes per second in and out, viewers, hundredths of frames per second, frames between keyframes. */
 const FIGURES = 5;
 const FRAME_SCALE = 100;
 const VIEWERS = ['webrtc', 'llhls', 'hlsv3', 'srt'] as const satisfies readonly PublisherKind[];
 
-/** A stream of one moment. Rates are means since the sample before. */
+/** Figures of a stream at one moment. Rates are means since the previous sample. */
 export interface StreamSample {
   /** Wall clock, ms. */
   readonly at: number;
@@ -24,13 +24,13 @@ export interface StreamSample {
   readonly throughputIn: number;
   readonly throughputOut: number;
   readonly viewers: number;
-  /** Of the first video track; absent without one. */
+  /** Frame rate of the first video track; absent without video. */
   readonly framerate?: number;
   /** Frames between its last two keyframes. */
   readonly keyFrameInterval?: number;
 }
 
-/** A stream, as far as it is looked at. */
+/** The properties of a stream that samples need. */
 export interface SampledStream {
   readonly name: string;
   readonly meter: {
@@ -42,7 +42,7 @@ export interface SampledStream {
   figures(trackId: number): { readonly framerateLatest: number; readonly keyFrameIntervalLatest: number };
 }
 
-/** Where the streams are. */
+/** The properties of a server that samples need. */
 export interface SampledServer {
   readonly virtualHosts: readonly {
     readonly name: string;
@@ -51,9 +51,9 @@ export interface SampledServer {
 }
 
 interface Past {
-  /** `FIGURES` for each sample, in a ring. */
+  /** A ring of samples with `FIGURES` numbers each. */
   readonly figures: Uint32Array;
-  /** Whose totals those are: a stream that begins anew counts from nothing. */
+  /** The meter of the totals `in` and `out`: a stream that begins anew has another, which counts from 0. */
   meter: SampledStream['meter'] | null;
   in: number;
   out: number;
@@ -62,8 +62,8 @@ interface Past {
 }
 
 /**
- * A ring of samples for each stream, one each ten seconds from `start` on. A stream that ends keeps its past for the next one of its name, until
- * the last sample of it is too old. Its starter stops it.
+ * A ring of samples for each stream, one every ten seconds from `start` on. The past of a stream that ends passes to the next stream of its
+ * name, unless its last sample is too old. Its starter stops it.
  */
 export class StreamHistory {
   readonly #clock: Clock;
@@ -81,12 +81,12 @@ export class StreamHistory {
     this.#takenAt = clock.monotonic();
   }
 
-  /** Of how many streams there is a past. */
+  /** Number of streams with a past. */
   get size(): number {
     return this.#pasts.size;
   }
 
-  /** The past of a stream, oldest first; samples of times without it are missing. */
+  /** The past of a stream, oldest first; times without the stream have no samples. */
   samples(vhost: string, app: string, stream: string): StreamSample[] {
     const past = this.#pasts.get(streamKey({ vhost, app, stream }));
     if (past === undefined) return [];
@@ -114,7 +114,7 @@ export class StreamHistory {
     this.#timer ??= setInterval(() => this.take(), SAMPLE_MS).unref();
   }
 
-  /** Takes a sample of every stream; happens by itself. */
+  /** Takes a sample of every stream; a timer calls it. */
   take(): void {
     const now = this.#clock.monotonic();
     const ms = now - this.#takenAt;
@@ -170,7 +170,7 @@ export class StreamHistory {
   }
 }
 
-/** Fits in its place; what is no number is not known. */
+/** The figure as a whole number in the range of a place; `UNKNOWN` for NaN and negative values. */
 function whole(value: number): number {
   return value >= 0 ? Math.min(Math.round(value), UNKNOWN - 1) : UNKNOWN;
 }

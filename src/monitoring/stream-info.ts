@@ -10,7 +10,7 @@ export interface OutputFigures {
   readonly name: string;
   readonly tracks: readonly Track[];
   readonly playlists: readonly Playlist[];
-  /** Media that viewers do not get, or not well. */
+  /** Reasons why viewers lack media, or get it in poor quality. */
   readonly warnings: readonly string[];
   figures(trackId: number): TrackFigures;
 }
@@ -21,7 +21,7 @@ export interface StreamFigures {
   /** Wall clock, ms since the epoch. */
   readonly createdAt: number;
   readonly sourceType: SourceType;
-  /** Empty when the source has no address. */
+  /** Empty if the source has no address. */
   readonly sourceUrl: string;
   readonly tracks: readonly Track[];
   readonly outputs: Iterable<OutputFigures>;
@@ -51,7 +51,7 @@ export function streamInformation(stream: StreamFigures, { masked }: { readonly 
   };
 }
 
-/** Serialises a stream that is kept while nothing can be pulled: it has neither tracks nor outputs. */
+/** Serialises a stream that is kept while its source cannot be pulled: it has neither tracks nor outputs. */
 export function waitingStreamInformation(
   stream: Pick<StreamFigures, 'name' | 'createdAt' | 'sourceType' | 'sourceUrl'>,
   options: { readonly masked: boolean },
@@ -140,7 +140,7 @@ function byFileName(a: Playlist, b: Playlist): number {
   return a.fileName < b.fileName ? -1 : 1;
 }
 
-/** A rendition without video (or audio) has no variant name for it. */
+/** A rendition without video (or audio) has an empty variant name for it. */
 function renditionInformation(rendition: PlaylistRendition) {
   return {
     ...(rendition.audioVariantName !== '' && { audioVariantName: rendition.audioVariantName }),

@@ -16,7 +16,7 @@ export interface MeteredServer {
   readonly virtualHosts: readonly { readonly name: string; readonly applications: ReadonlyMap<string, Application> }[];
 }
 
-/** Streams after which other work of the thread may run. */
+/** Number of streams after which other work of the thread may run. */
 const MAX_STREAMS_AT_ONCE = 50;
 const PUBLISHERS = Object.values(PublisherKind);
 const PROVIDERS = Object.values(ProviderKind);

@@ -11,8 +11,8 @@ export interface Comparison {
 }
 
 /**
- * Compares `file`, a readable configuration, with the configuration of the server that runs in this state folder: the server keeps a copy
- * there, with sealed secrets. `${env:…}` stands for the environment of this process. Throws the errors of reading either.
+ * Compares `file`, a valid configuration, with the configuration of the server that runs in this state folder: the server keeps a copy
+ * there, with sealed secrets. `${env:…}` has the values of this process. Throws the errors of reading either.
  */
 export function compareWithRunning(file: string, stateFolder: string): Comparison {
   const holder = StateLock.holder(stateFolder);

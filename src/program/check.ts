@@ -13,16 +13,16 @@ import { type CommandLine, ExitCode } from './command-line.js';
 /** The result of checking a configuration file. */
 export interface CheckedConfiguration {
   readonly file: string;
-  /** Null when it cannot be read as one. */
+  /** Null if the file cannot be read as a configuration. */
   readonly loaded: LoadedServer | null;
   readonly warnings: readonly string[];
-  /** A server does not start with them. */
+  /** Faults with which a server does not start. */
   readonly errors: readonly string[];
-  /** All of it in a line. */
+  /** The result in one line. */
   readonly summary: string;
 }
 
-/** Reads the configuration `config` and finds everything odd or wrong in it and in the files that it names. Starts nothing. */
+/** Reads the configuration `config` and finds all faults in it and in the files that it names. Starts nothing. */
 export function checkConfiguration({ config: given, state }: Pick<CommandLine, 'config' | 'state'>): CheckedConfiguration {
   const file = findConfigFile(given);
   const failed = (errors: readonly string[]): string => `${file}: ${counted(errors.length, 'error')}`;

@@ -52,7 +52,7 @@ Exit codes: 0 clean stop, 1 failure or a problem that doctor has found, 2 bad co
 
 /** Runs `millrace` with `args`; resolves with the exit code at the end. */
 export async function runCommand(args: readonly string[]): Promise<number> {
-  // It has a help of its own.
+  // `ctl` prints its own help.
   if (args[0] === 'ctl') {
     const { ctl } = await import('./ctl.ts');
     return ctl(args.slice(1));
@@ -84,8 +84,8 @@ export async function runCommand(args: readonly string[]): Promise<number> {
     const { check } = await import('./check.ts');
     return check(line);
   }
-  // Every start but the first is quick.
-  // Node writes the compiled code when the process ends: that second would delay the first clients of a server that has just started.
+  // Makes every start but the first quick.
+  // The compiled code is written only when the process ends: that takes a second, which would delay the first clients of a new server.
   keepCompiledCode(line.state);
   const signals = new ProcessSignals(systemClock);
   const { serve } = await importServe();

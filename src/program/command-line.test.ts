@@ -62,7 +62,7 @@ test.each([
   onTestFinished(() => rmSync(folder, { recursive: true }));
   writeFileSync(path.join(folder, 'empty.xml'), '');
   const args = [START, 'serve', '--state', path.join(folder, 'deep', 'state'), ...wrong];
-  // The environment does not say where compiled code is kept.
+  // With an empty environment, Node has no other folder for compiled code.
   const { status, stderr } = spawnSync(process.execPath, args, { cwd: folder, env: {}, encoding: 'utf8' });
   expect(stderr).toContain(message);
   expect([status, readdirSync(folder)]).toEqual([2, ['empty.xml']]);

@@ -7,22 +7,22 @@ import type { Clock } from '../util/clock.ts';
  */
 const ECHO_MS = 1000;
 const STOPS = ['SIGINT', 'SIGTERM'] as const;
-/** Without a listener SIGUSR2 would end the process, and SIGUSR1 would open the debugger to all local users. */
+/** Signals with another default: SIGUSR2 would end the process, and SIGUSR1 would open the debugger to all local users. */
 const HARMLESS = { SIGUSR1: 'no effect', SIGUSR2: 'no effect' } as const;
 
 /** The owner's reaction to a signal. */
 export interface SignalHandler {
-  /** The first that asks for the end. */
+  /** Called for the first signal to stop. */
   stop(signal: NodeJS.Signals): void;
-  /** A second signal: the user will not wait. */
+  /** Called for a second signal: the user does not want to wait. */
   force(): void;
-  /** The configuration is to be read again. */
+  /** Called when the configuration must be read again. */
   reload(): void;
-  /** A signal without effect, as a sentence. */
+  /** Called with a sentence about a signal without effect. */
   say(sentence: string): void;
 }
 
-/** The part of `process` that this needs. */
+/** The part of `process` that is needed here. */
 export interface SignalSource {
   on(signal: NodeJS.Signals, listener: (signal: NodeJS.Signals) => void): unknown;
 }
@@ -59,7 +59,7 @@ export class ProcessSignals {
       if (this.#handler === null) this.#waiting.push(signal);
       else this.#handler.stop(signal);
     } else if (this.#first.signal !== signal || now - this.#first.at >= ECHO_MS) {
-      // Before there is anything to stop this is all there is to do.
+      // Nothing has started, so the process can simply exit.
       if (this.#handler === null) process.exit(1);
       this.#handler.force();
     }

@@ -14,7 +14,7 @@ import { YoungHeap } from './young-heap.ts';
 
 /** Limit of a stop, ms. The process is to end within 5 s, and first writes its compiled code. */
 const STOP_DEADLINE_MS = 3900;
-/** Memory used by the start only is returned to the system after this time, ms. */
+/** Time after which memory that only the start used is returned to the system, ms. */
 const SETTLED_MS = 1500;
 /**
  * The heap may double between two full collections. By default V8 lets a steady heap like this one grow by 8 MiB only: media fills it
@@ -23,19 +23,18 @@ const SETTLED_MS = 1500;
  */
 const HEAP_FLAGS = ['--heap-growing-percent=100', '--incremental-marking-soft-trigger=70', '--incremental-marking-hard-trigger=85'];
 /**
- * Optimize functions after 2000 calls instead of 400. A process with one stream calls hundreds of functions a few hundred times in its first
- * seconds, and compiling all of them costs more than it saves; a function called for each packet still gets there within half a minute.
+ * Optimise functions after 2000 calls instead of 400. A process with one stream calls hundreds of functions a few hundred times in its
+ * first seconds, and compiling all of them costs more than it saves; a function called for each packet still reaches 2000 within half a
+ * minute.
  */
 const COMPILER_FLAGS = ['--invocation-count-for-maglev=2000'];
 
-/**
- * Semi-spaces of threads that start later, MB: `YoungHeap` of the main thread also ends the growth of theirs.
- */
+/** Minimum of the semi-spaces of threads that start later, MB: `YoungHeap` of the main thread also ends the growth of theirs. */
 const THREAD_FLAGS = ['--min-semi-space-size=4'];
 
 /**
- * A normal exit first writes the compile cache, which takes a second after the first start, as does a signal from the compiling thread. A
- * process that compiles nothing can send the signal at once.
+ * Ends the process by SIGKILL from a worker thread. A normal exit first writes the compile cache, which takes a second after the first
+ * start; so does a signal from the thread that compiled. A thread that compiled nothing can send the signal at once.
  */
 function killAtOnce(): void {
   new Worker("process.kill(process.pid, 'SIGKILL')", { eval: true, execArgv: [], env: {} });
@@ -48,9 +47,9 @@ function statusOf(outcome: ReloadOutcome): string {
   return `running; ${counted(outcome.changes.length, 'change')} reloaded${late === 0 ? '' : `, ${late} of them only with a restart`}`;
 }
 
-/** Starts the server and resolves with the exit code when it has stopped. */
+/** Starts the server and resolves with the exit code after it has stopped. */
 export async function serve(line: CommandLine, signals: ProcessSignals): Promise<number> {
-  // The banner has no reader, or a full disk.
+  // Ignored: the banner has no reader, or the disk is full.
   process.stdout.on('error', () => {});
   const logger = await createLogger({ format: line.logFormat, level: line.logLevel ?? 'info' });
   const manager = new ServiceManager({ logger, environment: process.env });
@@ -70,7 +69,7 @@ export async function serve(line: CommandLine, signals: ProcessSignals): Promise
       process.exit(ExitCode.FAILURE);
     }, STOP_DEADLINE_MS);
     await server?.stop();
-    // The deadline still ends a start under way, or whatever holds the process afterwards.
+    // From here on the deadline ends only a start under way, or anything else that keeps the process alive.
     deadline.unref();
     manager.close();
     logger.info({}, 'stopped');
@@ -101,7 +100,7 @@ export async function serve(line: CommandLine, signals: ProcessSignals): Promise
       killAtOnce();
     },
     reload: () => {
-      // The start may have read the file before it changed.
+      // A start under way may have read the file before it changed.
       if (server === null) hungUp = true;
       else void server.reload();
     },
@@ -122,7 +121,7 @@ export async function serve(line: CommandLine, signals: ProcessSignals): Promise
       forgetApiState: line.forgetApiState,
       logger,
       keepLogLevel: line.logLevel !== undefined,
-      // A journal, or the log of a container, has other readers than the user who starts the server.
+      // The journal, or the log of a container, has readers other than the user who starts the server.
       showToken: process.stdout.isTTY,
       watchConfig: line.watchConfig,
       reloads: { begun: () => manager.reloading(), over: (outcome) => manager.ready(statusOf(outcome)) },
@@ -137,7 +136,7 @@ export async function serve(line: CommandLine, signals: ProcessSignals): Promise
     logger.error(isKnown ? {} : { err: error }, message);
     return ExitCode.FAILURE;
   }
-  // Before this, Node.js has compiled its own modules, under the flags of its build.
+  // Only now, because the modules of Node.js were compiled under the flags of its build.
   for (const flag of [...HEAP_FLAGS, ...COMPILER_FLAGS, ...THREAD_FLAGS]) setFlagsFromString(flag);
   const youngHeap = new YoungHeap();
   if (stopping) await server.stop();

@@ -1,4 +1,7 @@
-/** Tells the service manager that started the process how it is: readiness, stops, reloads and a watchdog, in the messages of `sd_notify`. */
+/**
+ * Reports the state of the process to the service manager that started it: readiness, stops, reloads and a watchdog, by messages of
+ * `sd_notify`.
+ */
 import { execFile } from 'node:child_process';
 import { loadAddon } from '../native/addon.ts';
 import type { LogLines } from '../util/logger.ts';
@@ -8,13 +11,13 @@ import { plainLine } from '../util/plain-text.ts';
 /** Sends one message to the socket of this name; throws, or rejects, if no process receives it. */
 export type NotifySender = (socket: string, message: string) => void | Promise<void>;
 
-/** Members of the environment that this reads. */
+/** Members of the environment that are read here. */
 type Environment = Record<string, string | undefined>;
 
-/** Where the messages go. */
+/** Options of a service manager's client. */
 export interface ServiceManagerOptions {
   readonly logger: Pick<LogLines, 'warn' | 'info'>;
-  /** Its members for service managers are taken out of it: they are for this process, and none that it starts. */
+  /** The members for service managers are removed, so that no child process uses them. */
   readonly environment: Environment;
   readonly send?: NotifySender;
   readonly pid?: number;
@@ -22,13 +25,13 @@ export interface ServiceManagerOptions {
 
 /** Watchdog notifications are sent twice per interval, so that one late notification does no harm. */
 const PINGS_IN_TIME = 2;
-/** A watchdog that wants more than this asks for nothing useful, ms. */
+/** Shorter watchdog intervals make no sense, ms. */
 const MIN_PING_MS = 1;
-/** `setInterval` knows no longer one, ms. */
+/** Limit of `setInterval`, ms. */
 const MAX_PING_MS = 2_147_483_647;
 const MICROSECONDS_IN_MS = 1000;
 const NANOSECONDS_IN_US = 1000n;
-/** Of a status, characters: the message must fit into a datagram. */
+/** Limit of a status, characters: the message must fit into a datagram. */
 const MAX_STATUS = 1000;
 /** Pause, ms, and number of retries while the queue of the socket is full. */
 const RETRY_MS = 100;
@@ -45,9 +48,9 @@ export class ServiceManager {
   readonly #logger: ServiceManagerOptions['logger'];
   readonly #send: NotifySender;
   #watchdog: NodeJS.Timeout | null = null;
-  /** One after the other: a `READY=1` that overtakes `RELOADING=1` would leave a service reloading for ever. */
+  /** The messages in order: a `READY=1` that overtakes `RELOADING=1` would leave a service reloading for ever. */
   #tail: Promise<void> = Promise.resolve();
-  /** Messages that have not been taken. */
+  /** Messages that are not sent yet. */
   #pending = 0;
   #failed = false;
 
@@ -79,7 +82,7 @@ export class ServiceManager {
     if (this.#watchdogMs === null || this.#watchdog !== null) return;
     this.#tell('WATCHDOG=1');
     this.#watchdog = setInterval(() => {
-      // A socket that takes nothing must not gather them.
+      // Pings must not pile up while the socket takes none.
       if (this.#pending === 0) this.#tell('WATCHDOG=1');
     }, this.#watchdogMs).unref();
   }
@@ -126,7 +129,7 @@ function statusLine(status: string): string {
   return `STATUS=${plainLine(status).slice(0, MAX_STATUS)}`;
 }
 
-/** By the addon; where there is none, by the program that comes with systemd. */
+/** Sends by the addon; without it, by the program that comes with systemd. */
 function sender(): NotifySender {
   const { addon } = loadAddon();
   if (addon === null) return byProgram;
@@ -140,7 +143,7 @@ function sender(): NotifySender {
   };
 }
 
-/** The unit needs `NotifyAccess=all` then, because another process sends. */
+/** Another process sends, so the unit needs `NotifyAccess=all`. */
 function byProgram(socket: string, message: string): Promise<void> {
   return new Promise((resolve, reject) => {
     execFile(

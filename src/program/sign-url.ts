@@ -9,7 +9,7 @@ import { messageOf } from '../util/message-of.ts';
 import { parseArguments } from '../util/parse-arguments.js';
 import { ExitCode } from './command-line.js';
 
-/** The variable for the key, instead of a configuration: every user of the machine can read arguments. */
+/** Environment variable with the key, instead of a configuration: every user of the machine can read arguments. */
 const SECRET_VARIABLE = 'MILLRACE_SECRET_KEY';
 const DEFAULT_KEYS = { policy: 'policy', signature: 'signature' };
 const OPTIONS = {
@@ -33,7 +33,7 @@ class SignProblem extends Error {}
 
 type Values = ReturnType<typeof parseArguments<{ options: typeof OPTIONS }>>['values'];
 
-/** Runs the command with the arguments behind its name; resolves with the exit code. */
+/** Runs the command with the arguments after its name; resolves with the exit code. */
 export function signUrlCommand(args: readonly string[], { now = Date.now(), env = process.env } = {}): number {
   try {
     process.stdout.write(`${signedBy(args, now, env)}\n`);
@@ -133,7 +133,7 @@ function rangeOf(member: 'allow_ip' | 'real_ip', range: string | undefined): Par
   return { [member]: range };
 }
 
-/** `90s`, `30m`, `2h`, `7d` from now on, or a point in time as ISO 8601 with its zone. */
+/** `90s`, `30m`, `2h`, `7d` from now on, or a point in time in ISO 8601 with its zone. */
 function timeOf(option: string, text: string, now: number): number {
   const [, count, unit] = /^(\d{1,9})([smhd])$/.exec(text) ?? [];
   if (count !== undefined && unit !== undefined) return now + Number(count) * (UNITS[unit] ?? 0);

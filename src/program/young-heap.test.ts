@@ -19,7 +19,7 @@ const PROGRAM = `
   console.log(most / 2 ** 20);
 `;
 
-/** The most that the space of new objects took in a process that keeps a lot of what it allocates, MB. */
+/** Maximum size of the young generation in a process that keeps much of what it allocates, MB. */
 async function most(...args: string[]): Promise<number> {
   const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '--eval', PROGRAM, '--', ...args], {
     timeout: 60_000,
@@ -29,7 +29,7 @@ async function most(...args: string[]): Promise<number> {
 
 test("the young generation stays near 16 MB, while V8's default grows beyond 30 MB", async () => {
   const [held, free] = await Promise.all([most('held'), most()]);
-  // V8 adds single pages while it collects.
+  // V8 adds single pages during a collection.
   expect(held).toBeLessThan(20);
   expect(free).toBeGreaterThan(30);
 });

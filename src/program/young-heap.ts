@@ -1,13 +1,13 @@
 import { PerformanceObserver } from 'node:perf_hooks';
 import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8';
 
-/** Both halves, bytes: V8 would let them grow to eight times that. */
+/** Both semi-spaces, bytes: V8 would let them grow to eight times that. */
 const MAX_BYTES = 16 * 2 ** 20;
 
 /**
- * Keeps the space of new objects of the calling thread from growing beyond 16 MB. Media lies outside of the heap and is freed when the small objects
- * that refer to it are collected. V8 counts it, and marks the whole heap each time that it has grown by 64 MB: with a large space for new objects
- * most of these are frames that nobody needs any more. Looks after each collection, and so never where nothing is allocated.
+ * Limits the young generation of the calling thread to 16 MB. Media lies outside of the heap and is freed when the small objects that refer
+ * to it are collected. V8 counts media, and marks the whole heap each time that it has grown by 64 MB: with a large young generation most
+ * of that is frames that are no longer needed. Checks the size after each collection, so it costs nothing without allocations.
  */
 export class YoungHeap {
   readonly #observer: PerformanceObserver;
@@ -18,18 +18,18 @@ export class YoungHeap {
     this.#observer.observe({ entryTypes: ['gc'] });
   }
 
-  /** May be called twice. */
+  /** Idempotent. */
   close(): void {
     this.#observer.disconnect();
   }
 
-  /** Bytes that the space for new objects takes now. */
+  /** Present size of the young generation, bytes. */
   static size(): number {
     return getHeapSpaceStatistics().find(({ space_name }) => space_name === 'new_space')?.space_size ?? 0;
   }
 
   #look(): void {
-    // V8 takes memory back from a process that rests; then it may grow again.
+    // V8 shrinks the young generation of an idle process; then it may grow again.
     const grows = YoungHeap.size() < MAX_BYTES;
     if (grows === this.#grows) return;
     this.#grows = grows;

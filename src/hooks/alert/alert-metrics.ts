@@ -1,4 +1,4 @@
-/** Alerts for Prometheus. */
+/** Metrics of alerts. */
 import type { MetricDefinition, MetricSource } from '../../util/metrics.ts';
 import type { AlertFigures } from './alert-sender.ts';
 
@@ -13,7 +13,7 @@ const DEFINITIONS = METRICS.map(
   ([name, help]): MetricDefinition => ({ name: `millrace_alerts_${name}`, help, type: name.endsWith('_total') ? 'counter' : 'gauge' }),
 );
 
-/** Null: the server sends none. */
+/** `figures` returns null while the server sends no alerts. */
 export function alertMetrics(figures: () => AlertFigures | null): MetricSource {
   return {
     definitions: DEFINITIONS,

@@ -16,23 +16,23 @@ export interface VideoFacts {
   readonly keyframeSeconds: number;
 }
 
-/** An inbound stream as it is judged. Rates of 0 are not known yet. */
+/** The properties of an inbound stream that rules judge. A rate of 0 is unknown. */
 export interface JudgedStream {
   readonly tracks: readonly Track[];
-  /** Of all tracks, bit/s. */
+  /** Bit rate of all tracks, bit/s. */
   readonly bitrate: number;
-  /** Of the video. */
+  /** Frame rate of the video. */
   readonly framerate: number;
   readonly videoFacts: (trackId: number) => VideoFacts;
 }
 
-/** Keyframes further apart are too far. */
+/** Longest good distance between keyframes. */
 const LONG_KEYFRAME_INTERVAL_S = 4;
 
-/** The fault is over. */
+/** Reported when the fault is over. */
 export const ALL_GOOD: AlertMessage = { code: 'OK', description: 'The current status is good' };
 
-/** All that is wrong now, one message for each rule. */
+/** All present faults, one message for each rule. */
 export function measuredAlerts(rules: IngressRules, { tracks, bitrate, framerate, videoFacts }: JudgedStream): AlertMessage[] {
   const found: AlertMessage[] = [];
   const judge = (value: number, low: number | undefined, high: number | undefined, words: Words): void => {
@@ -67,7 +67,7 @@ export function measuredAlerts(rules: IngressRules, { tracks, bitrate, framerate
   }
   const bps = (value: number): string => `${Math.round(value)} bps`;
   judge(bitrate, rules.minBitrate, rules.maxBitrate, { code: 'BITRATE', name: 'current bitrate', show: bps });
-  // Of several tracks with one fault the first counts.
+  // One fault of several tracks is reported for the first.
   return found.filter(({ code }, index) => found.findIndex((other) => other.code === code) === index);
 }
 

@@ -54,7 +54,7 @@ test.each([
 
 test('a failing connection is retried twice, then the alert has failed', async () => {
   receiver.answer = (response, count) => {
-    // A connection that is used again may be tried once more for that alone.
+    // Without this header the next alert would use the connection again, and a failing reused connection is retried once more.
     if (count === 3) response.writeHead(200, { Connection: 'close' }).end('{}');
     else response.destroy();
   };

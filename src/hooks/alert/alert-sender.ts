@@ -4,11 +4,11 @@ import { ControlServerClient, ControlServerFault } from '../../util/control-serv
 import type { Logger } from '../../util/logger.ts';
 import { RefusalLog } from '../../util/refusal-log.ts';
 
-/** Alerts that may wait; the oldest gives way to a new one. */
+/** Limit of waiting alerts; a new alert replaces the oldest. */
 export const MAX_WAITING = 256;
-/** Before each further attempt, ms; there is one for each. */
+/** Pause before each further attempt, ms. */
 const PAUSES_MS: readonly number[] = [500, 1000];
-/** The answer is not used. */
+/** The answer is discarded. */
 const MAX_ANSWER_BYTES = 64 * 1024;
 const FAILS = 'the server of alerts fails: it does not hear of them';
 
@@ -16,20 +16,20 @@ const FAILS = 'the server of alerts fails: it does not hear of them';
 export interface AlertFigures {
   /** Alerts that the server answered, with any status. */
   readonly delivered: number;
-  /** Of these: with something else than status 200 and a JSON object. */
+  /** Delivered alerts with another answer than status 200 and a JSON object. */
   readonly unwelcome: number;
-  /** Given up. */
+  /** Alerts that were given up. */
   readonly failed: number;
-  /** Gave way because too many waited. */
+  /** Alerts replaced because too many waited. */
   readonly dropped: number;
   readonly waiting: number;
 }
 
-/** Where alerts go. */
+/** Destination of alerts. */
 export interface AlertSenderOptions {
   readonly url: string;
   readonly secretKey: string;
-  /** For one attempt, ms. */
+  /** Time limit of one attempt, ms. */
   readonly timeoutMs: number;
   readonly clock: Clock;
   readonly logger: Pick<Logger, 'warn'>;
@@ -37,7 +37,7 @@ export interface AlertSenderOptions {
   readonly pausesMs?: readonly number[];
 }
 
-/** The owner calls `stop`. */
+/** One for each destination; its owner calls `stop`. */
 export class AlertSender {
   readonly #options: AlertSenderOptions;
   readonly #client: ControlServerClient;
@@ -50,7 +50,7 @@ export class AlertSender {
   #failed = 0;
   #dropped = 0;
 
-  /** Throws a TypeError for a URL that is not of HTTP. */
+  /** Throws a TypeError unless the URL is one of HTTP. */
   constructor(options: AlertSenderOptions) {
     const { url, secretKey, logger, clock } = options;
     this.#options = options;
@@ -125,7 +125,7 @@ export class AlertSender {
   }
 }
 
-/** Resolves after `ms`, or when `signal` says so. */
+/** Resolves after `ms`, or when `signal` is aborted. */
 function rest(ms: number, signal: AbortSignal): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   const timer = setTimeout(resolve, ms);

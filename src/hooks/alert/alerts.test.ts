@@ -24,7 +24,7 @@ let queues: QueueRegistry;
 let alerts: Alerts | null;
 let told: Notice[];
 
-/** A stream and its output as far as alerts look at them. */
+/** The members of a stream and its output that alerts read. */
 const meter = new TrackMeter();
 const stream = {
   ...{
@@ -193,11 +193,11 @@ test('changed settings apply to the existing streams', async () => {
   await receiver.withCode('INGRESS_WIDTH_SMALL');
   alerts?.amend(config(receiver.url, { ingress: { streamStatus: {} } }));
   alerts?.look();
-  // By the new rules the fault is over.
+  // The new rules do not judge the width, so the fault is over.
   await receiver.withCode('OK');
   alerts?.amend(config(other.url, { ingress: { streamStatus: {} } }));
   notices.post({ type: 'stream.ended', ...PLACE, reason: 'deleted', detail: 'enough' });
   await other.withCode('INGRESS_STREAM_DELETED');
-  // That it had been there before was no news.
+  // The stream existed before the other server, so its creation is not reported there.
   expect([receiver.codes, other.codes]).toEqual([['INGRESS_WIDTH_SMALL', 'OK'], ['INGRESS_STREAM_DELETED']]);
 });

@@ -21,22 +21,22 @@ import { ALL_GOOD, type AlertMessage } from './alert-rules.ts';
 import { type AlertFigures, AlertSender } from './alert-sender.ts';
 import { type SegmentKind, type StreamAlert, WatchedStream } from './watched-stream.ts';
 
-/** How often streams and queues are looked at, ms. */
+/** Interval of the checks of streams and queues, ms. */
 const LOOK_MS = 500;
 /** Time for unsent alerts when the server stops, ms. */
 const STOP_MS = 1000;
-/** Codes that the live events tell by themselves. */
+/** Codes that follow from live events alone. */
 const STATUS = /_STREAM_(CREATED|PREPARED|DELETED)$|_READY$/;
 
 /** Sources and destination of alerts. */
 export interface AlertsOptions {
-  /** Undefined: none are sent. */
+  /** Undefined: no alerts are sent. */
   readonly config: AlertConfig | undefined;
   readonly notices: NoticeBoard;
   readonly application: (vhost: string, app: string) => Application | undefined;
   readonly segments: Readonly<Record<SegmentKind, (address: StreamAddress) => SegmentSource | undefined>>;
   readonly queues: QueueRegistry;
-  /** Hides addresses in texts, if they are to be hidden. */
+  /** Hides addresses in texts, if the configuration asks for it. */
   readonly hide?: (text: string) => string;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -46,7 +46,7 @@ function isWebUrl(url: string): boolean {
   return /^https?:\/\//i.test(url) && URL.canParse(url);
 }
 
-/** Settings by which alerts can be sent; undefined where they cannot, which the log tells. */
+/** Settings with which alerts can be sent; undefined for others, which are logged. */
 function usableOf(config: AlertConfig | undefined, logger: Logger): AlertConfig | undefined {
   if (config === undefined) return undefined;
   if (!isWebUrl(config.url)) {
@@ -58,16 +58,16 @@ function usableOf(config: AlertConfig | undefined, logger: Logger): AlertConfig 
   return config;
 }
 
-/** The alerts of a server, which sends none while its configuration asks for none. */
+/** The alerts of a server, which sends none without settings. */
 export function startAlerts({ alert, privacyProtection }: ServerConfig, parts: Omit<AlertsOptions, 'config' | 'hide'>): Alerts {
   const logger = parts.logger.child({ part: 'alert' });
   return new Alerts({ ...parts, config: alert, logger, ...(privacyProtection && { hide: textWithout }) });
 }
 
-/** The server has one, made before its first stream; it calls `stop` after all streams. */
+/** One for each server, created before its first stream; its owner calls `stop` after all streams. */
 export class Alerts {
   readonly #options: AlertsOptions;
-  /** Null: none are sent. */
+  /** Null: no alerts are sent. */
   #sender: AlertSender | null = null;
   #config: AlertConfig | undefined;
   readonly #streams = new Map<string, WatchedStream>();
@@ -86,7 +86,7 @@ export class Alerts {
     this.amend(config);
   }
 
-  /** Null: none are sent. */
+  /** Null: no alerts are sent. */
   get figures(): AlertFigures | null {
     return this.#sender?.figures ?? null;
   }
@@ -101,7 +101,7 @@ export class Alerts {
     this.#file?.close();
     this.#file = null;
     const { url, secretKey, timeout, rules = {}, rulesFile } = usable ?? {};
-    // Rules of a file hold until it is read again.
+    // Rules from the same file stay in force until the file is read again.
     if (rulesFile === undefined || rulesFile !== before?.rulesFile) this.#rules = rulesFile === undefined ? rules : {};
     const isSame = before?.url === url && before?.secretKey === secretKey && before?.timeout === timeout;
     if (!isSame) void this.#sender?.stop(STOP_MS);
@@ -209,7 +209,7 @@ export class Alerts {
     return this.#options.hide?.(masked) ?? masked;
   }
 
-  /** A file that cannot be read changes nothing. */
+  /** An unreadable file changes nothing. */
   async #readRules(file: string): Promise<void> {
     const { logger } = this.#options;
     try {

@@ -1,4 +1,4 @@
-/** Facts in alerts about an encode that fails, besides its stream. */
+/** Facts about a failing encode for alerts, besides its stream. */
 import type { LeftOut } from '../../core/outbound-stream.ts';
 import { codecModuleOf } from '../../transcoder/codec-modules.ts';
 

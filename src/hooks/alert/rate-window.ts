@@ -1,6 +1,8 @@
-/** The mean of a rate over the last seconds: that of one second goes up and down with every keyframe, that since the start forgets nothing. */
+/**
+ * The mean of a rate over the last seconds. The rate of one second changes with every keyframe, and the mean since the start never forgets.
+ */
 
-/** Samples that count, and how many are needed before there is a mean. */
+/** Number of samples in the mean, and minimum for a mean. */
 const MAX_KEPT = 10;
 const NEEDED = 4;
 
@@ -8,14 +10,14 @@ const NEEDED = 4;
 export class RateWindow {
   #samples: number[] = [];
 
-  /** Samples of 0 mean that nothing is known. */
+  /** Samples of 0 are unknown rates, and ignored. */
   add(rate: number): void {
     if (rate <= 0) return;
     this.#samples.push(rate);
     if (this.#samples.length > MAX_KEPT) this.#samples.shift();
   }
 
-  /** 0 while too little is known. */
+  /** 0 while there are too few samples. */
   get mean(): number {
     if (this.#samples.length < NEEDED) return 0;
     return this.#samples.reduce((sum, rate) => sum + rate, 0) / this.#samples.length;

@@ -12,7 +12,7 @@ import { ALL_GOOD, type AlertMessage, measuredAlerts } from './alert-rules.ts';
 import { extraInfoOf } from './extra-info.ts';
 import { RateWindow } from './rate-window.ts';
 
-/** The kinds of HLS, with the segments that a playlist has when it can be played. */
+/** The kinds of HLS, with the number of segments that make a playlist playable. */
 const READY_SEGMENTS = { llhls: 1, hls: 2 } as const;
 /** One kind of HLS. */
 export type SegmentKind = keyof typeof READY_SEGMENTS;
@@ -37,13 +37,13 @@ export type StreamAlert = { readonly type: 'INGRESS' | 'EGRESS'; readonly messag
   Record<string, unknown>
 >;
 
-/** Where alerts of a stream go, and the values for making them. */
+/** Destination of a stream's alerts, and the values for making them. */
 export interface WatchedStreamOptions {
   readonly stream: InboundStream;
   readonly rules: () => AlertRulesConfig;
-  /** The packaged output stream of that name, once there is one. */
+  /** The packaged output stream of that name; undefined until it exists. */
   readonly segments: (kind: SegmentKind, output: string) => SegmentSource | undefined;
-  /** Takes secrets and, where they are to be hidden, addresses out of a text. */
+  /** Removes secrets from a text, and addresses if the configuration asks for it. */
   readonly hide: (text: string) => string;
   readonly now: () => number;
   readonly send: (alert: StreamAlert) => void;
@@ -53,7 +53,7 @@ interface WatchedOutput {
   readonly output: OutboundStream;
   readonly createdAt: number;
   readonly failures: Set<string>;
-  /** Kinds that were looked for and not told yet, with how to end that. */
+  /** Kinds that are not ready yet, each with a function that ends the wait for it. */
   readonly waiting: Map<SegmentKind, (() => void) | null>;
 }
 
@@ -107,7 +107,7 @@ export class WatchedStream {
     this.#toldProfiles = this.stream.leftOut.length;
   }
 
-  /** Judges the stream as it is. */
+  /** Judges the present state of the stream. */
   look(): void {
     this.#prepare();
     this.#judge();
@@ -132,7 +132,7 @@ export class WatchedStream {
       this.#sendIngress([{ code: 'INGRESS_STREAM_PREPARED', description: 'A ingress stream has been prepared' }]);
   }
 
-  /** Only while there is a source: the source of a stand-in is not judged. */
+  /** Judges only while there is a source: that of a stand-in is not judged. */
   #judge(): void {
     const { stream } = this;
     if (!this.#prepared || !stream.source.present) {
@@ -154,7 +154,7 @@ export class WatchedStream {
             framerate: this.#framerate.mean,
             videoFacts: (id) => {
               const { hasBframes, keyframeAt, keyframeSeconds } = stream.figures(id);
-              // A missing frame is late already.
+              // A keyframe that has not come yet is already late.
               const waited = stream.mediaEnd / 1000 - keyframeAt;
               return { hasBframes, keyframeSeconds: Math.max(keyframeSeconds || 0, waited || 0) };
             },
@@ -179,7 +179,7 @@ export class WatchedStream {
     }
   }
 
-  /** Profiles that make no stream are known from its beginning on. */
+  /** Profiles without an output stream are known from the beginning of the stream. */
   #lookAtProfiles(): void {
     if (this.#egress?.transcodeStatus === undefined) return;
     const { leftOut } = this.stream;

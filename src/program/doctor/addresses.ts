@@ -1,4 +1,4 @@
-/** The addresses by which others reach the machine. */
+/** The addresses of the machine for its clients. */
 import { isIPv6 } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import type { ServerConfig } from '../../config/index.ts';
@@ -18,7 +18,7 @@ function ownAddresses(): OwnAddress[] {
   return Object.values(networkInterfaces()).flatMap((list) => (list ?? []).map(({ address, internal }) => ({ address, internal })));
 }
 
-/** Whether there is IPv6, and whether the server listens there. */
+/** Whether the machine has IPv6, and whether the server listens on it. */
 export function ipv6({ ip }: ServerConfig, own = ownAddresses()): Diagnosis {
   const { ok, warning, problem } = diagnosesOf('ipv6');
   const listens = listenAddresses(ip).some(isIPv6);
@@ -38,7 +38,9 @@ export function ipv6({ ip }: ServerConfig, own = ownAddresses()): Diagnosis {
   return ok(`${reachable.join(', ')}; the server listens on ${listens ? 'IPv6' : 'IPv4 only (Server/IP)'}`);
 }
 
-/** The address that a STUN server sees. Asks the server of `--stun`, else that of the configuration; without either it asks none. */
+/**
+ * The address of this machine in the view of a STUN server: that of `--stun`, else that of the configuration; without either it asks none.
+ */
 export async function publicAddressLook({ stunServer }: ServerConfig, asked: string | undefined, own = ownAddresses()): Promise<Diagnosis> {
   const { ok, warning, problem } = diagnosesOf('public-address');
   const server = asked ?? stunServer;

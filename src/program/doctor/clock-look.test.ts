@@ -4,7 +4,7 @@ import { clockLook } from './clock-look.ts';
 
 const NOW = Date.UTC(2027, 5, 1);
 
-/** `step`: the clock is set by this much meanwhile. */
+/** `step`: time by which the clock is set during the check. */
 async function look({ now = NOW, step = 0, files = [] as readonly string[] } = {}) {
   const clock = new ManualClock(now);
   const wait = async (ms: number): Promise<void> => {

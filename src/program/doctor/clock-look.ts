@@ -2,14 +2,14 @@
 import type { Clock } from '../../util/clock.ts';
 import { type Diagnosis, diagnosesOf } from './diagnosis.ts';
 
-/** Older than any release of this program. */
+/** Earlier than any release of this program. */
 const FIRST = Date.UTC(2026, 0, 1);
 const LAST = Date.UTC(2100, 0, 1);
 const LOOK_MS = 300;
-/** A clock that is led to the right time is off by less in so short a time. */
+/** Maximum deviation of a clock that is being corrected, within `LOOK_MS`. */
 const STEP_MS = 25;
 const READINGS = 5;
-/** systemd-timesyncd has the folder, and the file once it has reached a server. */
+/** systemd-timesyncd creates the folder, and the file after it has reached a server. */
 const TIMESYNC = '/run/systemd/timesync';
 const DAEMONS: readonly (readonly [name: string, file: string])[] = [
   ['chrony', '/run/chrony/chronyd.pid'],
@@ -39,7 +39,10 @@ export async function clockLook(
   return ok(`${time}; whether it is synchronized cannot be checked from here`);
 }
 
-/** How far the wall clock is from the other, ms. Of several readings the closest: between the two of one the process may wait. */
+/**
+ * Difference of wall clock and monotonic clock, ms: that of the fastest of several readings, because the process may be interrupted within
+ * one.
+ */
 function apart(clock: Clock): number {
   let best = { took: Number.POSITIVE_INFINITY, apart: 0 };
   for (let n = 0; n < READINGS; n += 1) {

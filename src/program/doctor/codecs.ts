@@ -31,7 +31,7 @@ export async function sandbox(): Promise<Diagnosis> {
   );
 }
 
-/** The object that knows FFmpeg's codecs; `libraryVersion` is known after `codecModules`. */
+/** A transcoder supervisor, which knows FFmpeg's codecs; `libraryVersion` is known after `codecModules`. */
 export type CodecSource = Pick<TranscoderSupervisor, 'codecModules' | 'libraryVersion' | 'close'>;
 
 function supervised(logger: Logger): CodecSource {

@@ -1,6 +1,6 @@
-/** The doctor's finding about one thing. */
+/** The doctor's finding about one subject. */
 
-/** `problem`: something that is configured will not work; `warning`: it will, but worse than it could. */
+/** `problem`: a configured feature will not work; `warning`: it will work, but worse than it could. */
 export type Status = 'ok' | 'warning' | 'problem';
 
 /** A line of the answer. */
@@ -13,7 +13,7 @@ export interface Diagnosis {
   readonly remedy?: string;
 }
 
-/** Makes the lines of one name. */
+/** Makes the diagnoses of one check. */
 export function diagnosesOf(name: string): {
   readonly ok: (text: string) => Diagnosis;
   readonly warning: (text: string, remedy?: string) => Diagnosis;
@@ -25,7 +25,7 @@ export function diagnosesOf(name: string): {
   return { ok: make('ok'), warning: make('warning'), problem: make('problem') };
 }
 
-/** The text of a file of the system; null where there is none that can be read. */
+/** Reads a file of the system; null if that fails. */
 export type ReadSystem = (path: string) => string | null;
 
 /** `1.5 GiB`, `512 MiB`, `64 KiB`. */

@@ -1,4 +1,4 @@
-/** `millrace doctor`: says what of this machine and of a configuration will work, a line for each. Starts no server. */
+/** `millrace doctor`: checks in this machine and in a configuration what will work, and prints a line for each check. Starts no server. */
 import { existsSync, readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { holderOn } from '../../state/state-lock.ts';
@@ -30,7 +30,7 @@ interface DoctorLine {
   readonly json: boolean;
 }
 
-/** Runs the command with the arguments behind its name; resolves with the exit code: 1 when there is a problem. */
+/** Runs the command with the arguments after its name; resolves with the exit code: 1 if there is a problem. */
 export async function doctorCommand(args: readonly string[]): Promise<number> {
   let line: DoctorLine;
   try {
@@ -45,7 +45,7 @@ export async function doctorCommand(args: readonly string[]): Promise<number> {
   return isWell ? ExitCode.CLEAN : ExitCode.FAILURE;
 }
 
-/** Throws an Error with a sentence about the first argument that is wrong. */
+/** Throws an Error with a sentence about the first invalid argument. */
 function readArguments(args: readonly string[]): DoctorLine {
   const { values } = parseArguments({ args: [...args], options: OPTIONS });
   for (const name of ['config', 'state', 'stun'] as const) if (values[name] === '') throw new Error(`--${name} is empty`);

@@ -14,7 +14,7 @@ const DAY_MS = 24 * 3_600_000;
 /** Automatic renewal would have replaced the certificate earlier. */
 const SOON_DAYS = 14;
 
-/** Every folder of the configuration that is written to, with the room on its disk; `state`: that of the settings. */
+/** Checks every folder of the configuration that the server writes to, and the free space on its disk; `state`: the state folder. */
 export async function folders(config: ServerConfig, state: string): Promise<readonly Diagnosis[]> {
   const all = [...watchedFolders(config, state), ...mediaFolders(config, state), ...logFolders(config, state)];
   const found: Diagnosis[] = [];
@@ -40,7 +40,7 @@ async function folder(path: string, what: string): Promise<Diagnosis> {
   }
 }
 
-/** Where DVR and dumps of the configuration go. A folder with macros in it counts up to the first. */
+/** Folders of DVR and dumps in the configuration. A path with macros is cut before the first of them. */
 function mediaFolders({ virtualHosts }: ServerConfig, state: string): { readonly path: string; readonly what: string }[] {
   const publishers = virtualHosts.flatMap(({ applications }) => applications.flatMap((app) => [app.publishers.llhls, app.publishers.hls]));
   return publishers.flatMap((publisher) => {
@@ -51,13 +51,13 @@ function mediaFolders({ virtualHosts }: ServerConfig, state: string): { readonly
   });
 }
 
-/** The log of the program goes to standard error, that of events into files. */
+/** Folder of the event log; the other log goes to standard error. */
 function logFolders(config: ServerConfig, state: string): { readonly path: string; readonly what: string }[] {
   const path = eventLogFolder(config, state);
   return path === null ? [] : [{ path, what: 'the event log folder' }];
 }
 
-/** Every certificate of the configuration, with how long it is valid; `now`: wall clock ms. */
+/** Checks every certificate of the configuration and how long it is still valid; `now`: wall clock ms. */
 export async function certificates({ virtualHosts, managers, bind }: ServerConfig, now: number): Promise<readonly Diagnosis[]> {
   const { tls } = managers.host;
   const all: { readonly of: string; readonly tls: TlsConfig }[] = [

@@ -11,7 +11,7 @@ function config(bind = '') {
   return parseServerConfig(`<Server version="8"><Type>origin</Type><IP>*</IP><Bind>${bind}</Bind></Server>`, 'S.xml', {}).config;
 }
 
-/** A system that has these files. */
+/** A system with these files. */
 const system = (files: Readonly<Record<string, string>>) => (path: string) => files[path] ?? null;
 
 describe('udp-buffers', () => {

@@ -9,9 +9,9 @@ import { descriptorLimit, planDescriptors } from '../../util/descriptor-plan.ts'
 import { type Diagnosis, diagnosesOf, type ReadSystem, sizeText } from './diagnosis.ts';
 
 const MIB = 1024 * 1024;
-/** With less, one transcode and some streams do not fit. */
+/** Less memory is not enough for one transcode and some streams. */
 const LOW_MEMORY = 512 * MIB;
-/** Connections of viewers: fewer are no use, and fewer than these are few. */
+/** Numbers of viewer connections: below the first the server is useless, below the second it warns. */
 const NO_VIEWERS = 100;
 const FEW_VIEWERS = 1000;
 /** Threads of the server and of one transcoder process, with some room. */
@@ -64,7 +64,7 @@ const LIMITS: readonly { readonly title: string; readonly flag: string; readonly
   { title: 'Max file size', flag: '-f', low: Number.POSITIVE_INFINITY, effect: 'recordings end there' },
 ];
 
-/** Other limits of the process that do harm. */
+/** Other limits of the process that can do harm. */
 export function ulimits(read: ReadSystem): Diagnosis {
   const { ok, warning } = diagnosesOf('ulimits');
   const text = read('/proc/self/limits');
@@ -77,7 +77,7 @@ export function ulimits(read: ReadSystem): Diagnosis {
   return warning(found.join('; '), 'set them to unlimited for the user or the systemd unit of the server');
 }
 
-/** The machine's share for a container or a control group. */
+/** Checks which resources of the machine the container or control group may use. */
 export function container(config: ServerConfig, read: ReadSystem, { cores = availableParallelism(), memory = totalmem() } = {}): Diagnosis {
   const { ok, warning } = diagnosesOf('container');
   const limits = groupLimits(read);
@@ -106,7 +106,7 @@ interface GroupLimits {
   readonly tasks: number;
 }
 
-/** The smallest limits of the control groups that this process is in, version 1 or 2; infinite without. */
+/** The smallest limits of the control groups of this process, version 1 or 2; infinite without any. */
 function groupLimits(read: ReadSystem): GroupLimits {
   const places = controllers(read('/proc/self/cgroup') ?? '');
   const least = (controller: string, of: (folder: string) => number): number =>
@@ -126,7 +126,7 @@ function groupLimits(read: ReadSystem): GroupLimits {
   };
 }
 
-/** Path of the group by controller; '' stands for all of version 2. */
+/** Path of the group by controller; '' is the only one of version 2. */
 function controllers(text: string): ReadonlyMap<string, string> {
   const found = new Map<string, string>();
   for (const [, names = '', path = '/'] of text.matchAll(/^\d+:([^:]*):(.*)$/gm))
@@ -134,7 +134,7 @@ function controllers(text: string): ReadonlyMap<string, string> {
   return found;
 }
 
-/** The folder of the group and those above it: each of them limits. Inside a container its own group is the topmost. */
+/** The folder of the group and those above it, because each of them has limits. Inside a container its own group is the topmost. */
 function foldersOf(places: ReadonlyMap<string, string>, controller: string): string[] {
   const roots = [
     [`/sys/fs/cgroup`, places.get('')],
@@ -147,7 +147,7 @@ function foldersOf(places: ReadonlyMap<string, string>, controller: string): str
   });
 }
 
-/** Version 1 writes a number that no machine has where there is no limit. */
+/** Version 1 has a number larger than any machine if there is no limit. */
 function limitIn(text: string | null): number {
   const value = numberIn(text);
   return value === null || value >= Number.MAX_SAFE_INTEGER ? Number.POSITIVE_INFINITY : value;

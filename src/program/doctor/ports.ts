@@ -1,4 +1,4 @@
-/** Whether the ports of the configuration can be opened, or are open in our own server. */
+/** Checks whether the ports of the configuration can be opened, or are open in our own server. */
 import { createSocket } from 'node:dgram';
 import { isIPv6 } from 'node:net';
 import type { LoadedServer } from '../../config/index.ts';
@@ -18,7 +18,7 @@ const NAMES = { tcp: 'TCP', udp: 'UDP' } as const;
 /** The kernel's default: lower ports are for privileged users. */
 const UNPRIVILEGED = 1024;
 
-/** `server`: the process that has the state folder, if any. Opens each port for a moment. */
+/** `server`: the process that holds the state folder, if any. Opens each port for a moment. */
 export async function portsLook(loaded: LoadedServer, server: number | null, read: ReadSystem): Promise<readonly Diagnosis[]> {
   const { ok, problem } = diagnosesOf('ports');
   if (optionFindings(loaded).length > 0) return [problem('unknown: the configuration has errors, see above')];
@@ -65,7 +65,7 @@ async function requireFreeUdpPort(host: string, port: number): Promise<void> {
   }
 }
 
-/** Its meaning, and the remedy. */
+/** The meaning of an error, and its remedy. */
 function explained(
   { protocol, host, port, place }: Place,
   fault: NodeJS.ErrnoException,

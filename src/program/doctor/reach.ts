@@ -1,4 +1,4 @@
-/** Whether ports of a running server answer, as far as this machine can try it, and how another one tries the rest. */
+/** Checks whether ports of a running server answer, as far as this machine can, and describes how another machine tests the rest. */
 import type { PortUse } from '../../findings/port-findings.ts';
 import { probeSrt } from '../../transport/srt/srt-probe.ts';
 import { hostPort } from '../../util/client-address.ts';
@@ -8,9 +8,9 @@ import { type Diagnosis, diagnosesOf } from './diagnosis.ts';
 
 type Place = Pick<PortUse, 'protocol' | 'host' | 'port' | 'kind'>;
 
-/** A busy machine takes its time, and only silence costs it. */
+/** Long, because a busy machine answers late; only silent ports take the whole time. */
 const TIMEOUT_MS = 3000;
-/** SRT ports that are tried: all at once. */
+/** Limit of SRT ports that are tested, all at once. */
 const MAX_TRIED = 16;
 const { ok, problem } = diagnosesOf('reach');
 
@@ -26,7 +26,7 @@ export async function reach(own: readonly Place[], all: readonly Place[]): Promi
   ];
 }
 
-/** A firewall or router between is seen from beyond it only. */
+/** Only a machine behind a firewall or router can test it. */
 function untried(all: readonly Place[]): string {
   const srt = all.find(({ kind }) => kind === 'SRT ingest');
   const byHand =

@@ -6,11 +6,11 @@ import { isIPv6 } from 'node:net';
 const LISTEN = '0A';
 const PORT_AND_STATE = /^\s*\d+: [0-9A-F]+:([0-9A-F]{4}) \S+ ([0-9A-F]{2}) \S+ \S+ \S+ +\d+ +\d+ +(\d+)/gm;
 
-/** Looks once, when it is asked first: for one round of questions. */
+/** Reads the processes once, at the first question: one instance for each round of checks. */
 export class SocketOwners {
   #processes: Map<string, number> | null = null;
 
-  /** The process that has the port; null when it cannot be seen. */
+  /** The process with the port; null if it is invisible. */
   of({ protocol, host, port }: { readonly protocol: 'tcp' | 'udp'; readonly host: string; readonly port: number }): number | null {
     this.#processes ??= socketsOfProcesses();
     const files = isIPv6(host) ? [`${protocol}6`] : [protocol, `${protocol}6`];
