@@ -15,7 +15,7 @@ export interface Idle {
   readonly why: string;
   /** Not built yet. Absent: not needed here. */
   readonly unbuilt?: boolean;
-  /** The value without a request for an effect; default: the default of the member. */
+  /** The value that is not reported as without effect; default: the default of the member. */
   readonly quiet?: unknown;
   /** A descriptive member without effect: listed in the reference, and not warned about. */
   readonly label?: boolean;
