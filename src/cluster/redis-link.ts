@@ -53,6 +53,7 @@ export class RedisLink {
   /** The server connects and disconnects repeatedly, which was logged. */
   #wavers = false;
   #steady: NodeJS.Timeout | undefined;
+  #resuming: NodeJS.Timeout | undefined;
   #closed = false;
   #inFlight = 0;
   /** Consecutive connections that were unusable, or did not last. */
@@ -75,6 +76,7 @@ export class RedisLink {
     });
     this.#redis.on('close', () => this.#ended());
     this.#redis.on('ready', () => void this.#greet());
+    this.#redis.on('end', () => this.#resume());
   }
 
   /** Whether commands are sent. */
@@ -115,6 +117,7 @@ export class RedisLink {
     this.#closed = true;
     this.#up = false;
     clearTimeout(this.#steady);
+    clearTimeout(this.#resuming);
     this.#redis.disconnect();
   }
 
@@ -177,6 +180,13 @@ export class RedisLink {
     const { target, logger } = this.#options;
     const address = target.text;
     logger.info({ redis: address }, this.#ups > 1 ? `Redis at ${address} is back` : `connected to Redis at ${address}`);
+  }
+
+  /** ioredis gives up when Sentinels announce a failover while it asks one of them for the master. */
+  #resume(): void {
+    if (this.#closed) return;
+    clearTimeout(this.#resuming);
+    this.#resuming = setTimeout(() => void this.#redis.connect().catch(() => undefined), this.#pause());
   }
 
   #ended(): void {
