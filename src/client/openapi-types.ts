@@ -1292,6 +1292,11 @@ export interface components {
                 /** @description Several nodes have the same persistent pulls, channels and pushes of this virtual host; one node carries out each of them. An extension of Millrace */
                 sharedWork?: {
                     /**
+                     * @description Turns it on
+                     * @default true
+                     */
+                    enable?: boolean;
+                    /**
                      * @description Name of the group of nodes that share the work; letters, digits, `.`, `_` and `-`
                      * @default default
                      */

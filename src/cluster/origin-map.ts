@@ -126,7 +126,7 @@ export class OriginMap {
       },
       onDown: () => onReachable?.(false),
     });
-    if (config.sharedWork !== undefined) {
+    if (config.sharedWork?.enable === true) {
       // A node that takes over work recognises by this prefix which addresses are obsolete.
       const name = this.#prefix === null ? node : node + AT + this.#prefix;
       const { group, leaseTime: leaseMs, keepWithoutRedis } = config.sharedWork;

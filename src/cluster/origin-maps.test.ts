@@ -25,7 +25,7 @@ it('share the work of virtual hosts that enable it, until they are drained', asy
   const open = () => {
     const maps = new OriginMaps({ ovtPort: 9000, clock: systemClock, conditions: new Conditions(), logger: new RecordingLogger() });
     stops.push(async () => await maps.close());
-    const sharedWork = { group: 'g', leaseTime: 3000, keepWithoutRedis: false };
+    const sharedWork = { enable: true, group: 'g', leaseTime: 3000, keepWithoutRedis: false };
     const shared = { name: 'default', definition: { config: { originMapStore: { redisServer: { host: redis.address }, sharedWork } } } };
     maps.follow([shared as unknown as VirtualHost]);
     return { maps, ask: (vhost = 'default') => maps.stateOf({ kind: 'pull', vhost, app: 'app', name: 's' }) };
@@ -50,7 +50,7 @@ it('replace a dead server by the one that took over its work, only for the strea
   await redis.ask('SET', 'millrace:{g}:lease:pull/default/app/s', '"x@ovt://dead:9000/ 5"', 'PX', '500');
   const maps = new OriginMaps({ ovtPort: 9000, clock: systemClock, conditions: new Conditions(), logger: new RecordingLogger() });
   stops.push(async () => await maps.close());
-  const sharedWork = { group: 'g', leaseTime: 3000, keepWithoutRedis: false };
+  const sharedWork = { enable: true, group: 'g', leaseTime: 3000, keepWithoutRedis: false };
   const originMapStore = { originHostName: 'a', redisServer: { host: redis.address }, sharedWork };
   maps.follow([{ name: 'default', definition: { config: { originMapStore } } } as unknown as VirtualHost]);
   const ask = () => maps.stateOf({ kind: 'pull', vhost: 'default', app: 'app', name: 's' });

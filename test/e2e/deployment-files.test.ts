@@ -75,11 +75,65 @@ describe.skipIf(findProgram('docker-compose') === null)('the compose file of the
     const [origin, edge] = ['origin', 'edge1'].map((name) => read(mountedFile(service(name), CONFIG), service(name).environment ?? {}));
     const store = ({ virtualHosts = [] }: Partial<LoadedServer> = {}) => virtualHosts[0]?.typed.originMapStore;
     expect(store(origin)?.redisServer).toEqual(store(edge)?.redisServer);
-    expect(store(edge)?.redisServer).toMatchObject({ host: 'redis:6379', auth: SECRETS.MILLRACE_REDIS_PASSWORD });
+    expect(store(edge)?.redisServer).toMatchObject({ url: 'redis://redis:6379', auth: SECRETS.MILLRACE_REDIS_PASSWORD });
     expect(service('redis').command.at(-1)).toBe(SECRETS.MILLRACE_REDIS_PASSWORD);
     expect([store(origin)?.originHostName, store(edge)?.originHostName]).toEqual(['origin', undefined]);
     const key = SECRETS.MILLRACE_OVT_KEY;
     expect([origin?.config.bind.publishers.ovt?.secretKey, edge?.config.bind.providers.ovt?.secretKey]).toEqual([key, key]);
+  });
+
+  test('lets several origins share work, and drains the origin, only on request', () => {
+    const asked = composeConfig({ ...SECRETS, MILLRACE_SHARED_WORK: 'true', MILLRACE_ORIGIN_DRAIN_MS: '60000' });
+    const [quiet, sharing] = [file, asked.file].map((composed) => {
+      const { origin } = composed?.services ?? {};
+      const { config, virtualHosts } = read(mountedFile(origin as ComposeService, CONFIG), origin?.environment ?? {});
+      const { sharedWork } = virtualHosts[0]?.typed.originMapStore ?? {};
+      expect(milliseconds(origin?.stop_grace_period) - config.drain.gracePeriod).toBeGreaterThanOrEqual(5000);
+      return [sharedWork?.enable, sharedWork?.leaseTime, config.drain.gracePeriod];
+    });
+    expect([quiet, sharing]).toEqual([
+      [false, 10_000, 0],
+      [true, 10_000, 60_000],
+    ]);
+  });
+
+  describe('with a Redis elsewhere', () => {
+    const url = 'rediss+sentinel://10.0.0.1:26379,10.0.0.2:26379/shared';
+
+    test('is refused without its URL', () => {
+      expect(composeConfig(SECRETS, true)).toEqual({ file: null, error: expect.stringContaining('MILLRACE_REDIS_URL') });
+    });
+
+    test('gives every node its URL, names, passwords and authority, and a way to it', () => {
+      const given = {
+        MILLRACE_REDIS_URL: url,
+        MILLRACE_REDIS_USERNAME: 'node',
+        MILLRACE_SENTINEL_USERNAME: 'watcher',
+        MILLRACE_SENTINEL_PASSWORD: 'of-sentinels',
+        MILLRACE_REDIS_CA: '/etc/millrace/certificates/ca.pem',
+      };
+      const { file: composed, error } = composeConfig({ ...SECRETS, ...given }, true);
+      expect(error).toBe('');
+      for (const name of ['origin', 'edge1', 'edge2']) {
+        const node = composed?.services[name] as ComposeService;
+        const { environment = {} } = node;
+        const xml = mountedFile(node, CONFIG);
+        expect(Object.keys(environment).filter((variable) => !variables(readFileSync(xml, 'utf8')).includes(variable))).toEqual([]);
+        const { virtualHosts, warnings } = read(xml, environment);
+        expect(warnings).toEqual([]);
+        expect(virtualHosts[0]?.typed.originMapStore?.redisServer).toEqual({
+          url,
+          username: 'node',
+          auth: SECRETS.MILLRACE_REDIS_PASSWORD,
+          sentinelUsername: 'watcher',
+          sentinelAuth: 'of-sentinels',
+          caPath: '/etc/millrace/certificates/ca.pem',
+        });
+        expect(mountedFile(node, '/etc/millrace/certificates')).toBe(path.join(CLUSTER, 'certificates'));
+        expect(Object.keys(node.networks).sort()).toEqual(['cluster', 'outside']);
+        expect(node.ports).toEqual(service(name).ports);
+      }
+    });
   });
 
   test('names the edges to nginx, and its rendered template is valid', async () => {

@@ -32,6 +32,15 @@ const ALL = [
   'edge.tolerations[0].key=edge',
   'edge.tolerations[0].operator=Exists',
 ];
+const REDIS_URL = 'rediss+sentinel://10.0.0.1:26379,10.0.0.2:26379/shared';
+const OWN_REDIS = [
+  'redis.enabled=false',
+  `redis.url=${REDIS_URL.replace(',', '\\,')}`,
+  'redis.username=node',
+  'redis.sentinelUsername=watcher',
+  'redis.caSecret.name=redis-certificate',
+  'secret.sentinelPassword=of-sentinels',
+];
 const PASSWORD = 'the-password-of-redis';
 const KEY = 'the-key-of-the-cluster';
 
@@ -40,6 +49,8 @@ function find<Kind extends Manifest>(manifests: readonly Manifest[], kind: Kind[
   if (found === undefined) throw new Error(`there is no ${kind} ${name}`);
   return found as Kind;
 }
+
+const isRedisUrl = ({ name }: { readonly name: string }): boolean => name === 'MILLRACE_REDIS_URL';
 
 /** A type of Kubernetes with the members that every object has here. */
 type Rendered<T> = T & Manifest;
@@ -64,11 +75,12 @@ describe.skipIf(!CAN_RUN_HELM)('the manifests that Helm renders (its program is 
   const containerOf = ({ spec }: StatefulSet | Deployment): Container => spec?.template.spec?.containers[0] as Container;
 
   /** The environment of a workload's pods. */
-  function environment(workload: StatefulSet | Deployment): Record<string, string> {
-    const secret = find<Rendered<Secret>>(manifests, 'Secret', 'show-millrace');
+  function environment(workload: StatefulSet | Deployment, from = manifests): Record<string, string> {
+    const secret = find<Rendered<Secret>>(from, 'Secret', 'show-millrace');
     const values: Record<string, string> = { POD_NAME: 'show-millrace-0' };
     for (const { name, value, valueFrom } of containerOf(workload).env ?? []) {
       const kept = secret.data?.[valueFrom?.secretKeyRef?.key ?? ''];
+      if (valueFrom?.secretKeyRef?.optional === true && kept === undefined) continue;
       if (valueFrom?.secretKeyRef !== undefined) expect([valueFrom.secretKeyRef.name, kept]).toEqual(['show-millrace', expect.any(String)]);
       const given = value ?? (kept === undefined ? 'show-millrace-0' : Buffer.from(kept, 'base64').toString());
       values[name] = given.replaceAll(/\$\((\w+)\)/g, (_, other: string) => values[other] ?? '');
@@ -88,6 +100,7 @@ describe.skipIf(!CAN_RUN_HELM)('the manifests that Helm renders (its program is 
       [],
       ALL,
       ['redis.enabled=false', 'redis.host=redis.example.com:6379', 'autoscaling.enabled=false', 'secret.existing=mine'],
+      OWN_REDIS,
     ]) {
       const { ok, output } = helm.lint(...values);
       expect([ok, /\[(?:WARNING|ERROR)\].*/.exec(output)?.[0]], output).toEqual([true, undefined]);
@@ -102,15 +115,21 @@ describe.skipIf(!CAN_RUN_HELM)('the manifests that Helm renders (its program is 
       'edge.service.type=Loadbalancer',
       'autoscaling.target=lots',
       'listne=::',
+      'redis.url=http://redis.example.com',
+      'redis.url=redis://user:password@redis.example.com',
     ]) {
       expect(helm.lint(value).ok, value).toBe(false);
       expect(() => helm.template(value), value).toThrow();
     }
-    expect(() => helm.template('redis.enabled=false')).toThrow('redis.host names your Redis');
+    expect(() => helm.template('redis.enabled=false')).toThrow('redis.host, redis.url or redis.urlSecret.name names your Redis');
+    expect(() => helm.template('redis.url=redis://a')).toThrow('set redis.enabled to false');
+    expect(() => helm.template(...OWN_REDIS, 'redis.host=a:1')).toThrow('exclude each other');
   });
 
   test('has only members that Kubernetes knows, of the types that it knows', () => {
-    const rendered = [...manifests, ...helm.template(...ALL)].filter(({ kind }) => kind !== 'ServiceMonitor');
+    const rendered = [...manifests, ...helm.template(...ALL), ...helm.template(...OWN_REDIS)].filter(
+      ({ kind }) => kind !== 'ServiceMonitor',
+    );
     expect(new Set(rendered.map(({ kind }) => kind))).toEqual(
       new Set([
         ...['ConfigMap', 'Deployment', 'HorizontalPodAutoscaler', 'Ingress', 'PodDisruptionBudget', 'Secret', 'Service', 'StatefulSet'],
@@ -161,11 +180,58 @@ describe.skipIf(!CAN_RUN_HELM)('the manifests that Helm renders (its program is 
       ['/metrics', 'metrics'],
     ]);
     const store = virtualHosts[0]?.typed.originMapStore;
-    expect(store?.redisServer).toMatchObject({ host: 'show-millrace-redis:6379', auth: PASSWORD });
+    expect(store?.redisServer).toMatchObject({ url: 'redis://show-millrace-redis:6379', auth: PASSWORD });
     expect([publishers.ovt?.secretKey, providers.ovt?.secretKey]).toContain(KEY);
     const { annotations, labels } = workload.spec?.template.metadata ?? {};
     expect(annotations).toMatchObject({ 'prometheus.io/port': `${managers.metrics?.port}`, 'prometheus.io/path': '/metrics' });
     expect(labels).toMatchObject(workload.spec?.selector.matchLabels ?? { none: '' });
+  });
+
+  test('gives the nodes the Redis of the operator: its URL, names, passwords and authority', () => {
+    const own = helm.template(...OWN_REDIS, 'secret.redisPassword=of-redis');
+    expect(own.filter(({ metadata }) => metadata.name.endsWith('-redis'))).toEqual([]);
+    for (const [kind, component] of [
+      ['StatefulSet', 'origin'],
+      ['Deployment', 'edge'],
+    ] as const) {
+      const workload = find<Rendered<StatefulSet | Deployment>>(own, kind, `show-millrace-${component}`);
+      const env = environment(workload, own);
+      const xml = readFileSync(path.join(CHART, 'files', `${component}.xml`), 'utf8');
+      const macros = { env, home: '/opt/millrace', currentPath: '/var/lib/millrace' };
+      const { virtualHosts } = parseServerConfig(xml, 'Server.xml', { macros });
+      expect(virtualHosts[0]?.typed.originMapStore?.redisServer).toEqual({
+        url: REDIS_URL,
+        username: 'node',
+        auth: 'of-redis',
+        sentinelUsername: 'watcher',
+        sentinelAuth: 'of-sentinels',
+        caPath: '/etc/millrace-redis/ca.crt',
+      });
+      const [mount] = containerOf(workload).volumeMounts?.filter(({ mountPath }) => mountPath === '/etc/millrace-redis') ?? [];
+      const volume = workload.spec?.template.spec?.volumes?.find(({ name }) => name === mount?.name);
+      expect(volume?.secret?.secretName).toBe('redis-certificate');
+    }
+  });
+
+  test('makes no password up for the Redis of the operator, and reads its URL from a secret', () => {
+    const own = helm.template('redis.enabled=false', 'redis.urlSecret.name=redis-of-ours', 'redis.urlSecret.key=address');
+    const secret = find<Rendered<Secret>>(own, 'Secret', 'show-millrace');
+    expect([secret.data?.['redis-password'], secret.data?.['sentinel-password']]).toEqual(['', undefined]);
+    const [url] = containerOf(find<Rendered<Deployment>>(own, 'Deployment', 'show-millrace-edge')).env?.filter(isRedisUrl) ?? [];
+    expect(url?.valueFrom?.secretKeyRef).toEqual({ name: 'redis-of-ours', key: 'address' });
+  });
+
+  test('lets origins share work and wait for their clients on request', () => {
+    const quiet = configuration('show-millrace-origin', origin());
+    expect([quiet.virtualHosts[0]?.typed.originMapStore?.sharedWork?.enable, quiet.config.drain.gracePeriod]).toEqual([false, 0]);
+    const asked = helm.template('origin.sharedWork=true', 'origin.drainSeconds=90', 'secret.ovtKey=the-key-of-the-cluster');
+    const workload = find<Rendered<StatefulSet>>(asked, 'StatefulSet', 'show-millrace-origin');
+    const env = environment(workload, asked);
+    const { config, virtualHosts } = parseServerConfig(readFileSync(path.join(CHART, 'files/origin.xml'), 'utf8'), 'Server.xml', {
+      macros: { env, home: '/opt/millrace', currentPath: '/var/lib/millrace' },
+    });
+    expect([virtualHosts[0]?.typed.originMapStore?.sharedWork?.enable, config.drain.gracePeriod]).toEqual([true, 90_000]);
+    expect(workload.spec?.template.spec?.terminationGracePeriodSeconds).toBe(90 + 15);
   });
 
   test('gives each origin a name that edges can resolve', () => {

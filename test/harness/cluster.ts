@@ -6,6 +6,7 @@ import path from 'node:path';
 import { load } from 'js-yaml';
 import { requireProgram } from '../../scripts/ensure-tools.ts';
 import { RedisServer } from '../support/redis-server.ts';
+import type { RedisSet } from '../support/redis-sets.ts';
 import { ApiClient } from './api-client.ts';
 import { Child } from './child.ts';
 import { COMPILED } from './compiled-code.ts';
@@ -15,6 +16,7 @@ import { MAIN, ROOT } from './server.ts';
 
 export const CLUSTER = path.join(ROOT, 'deploy/cluster');
 const COMPOSE = path.join(CLUSTER, 'compose.yaml');
+const OWN_REDIS = path.join(CLUSTER, 'own-redis.yaml');
 const READY = /\bready\b/i;
 const READY_DEADLINE_MS = 45_000;
 
@@ -40,10 +42,14 @@ export interface ComposeFile {
   readonly services: Readonly<Record<string, ComposeService>>;
 }
 
-/** The file as Compose expands it with this environment, or its error. */
-export function composeConfig(env: Readonly<Record<string, string>>): { readonly file: ComposeFile | null; readonly error: string } {
+/** The file as Compose expands it with this environment, or its error; `ownRedis` adds the file for a Redis elsewhere. */
+export function composeConfig(
+  env: Readonly<Record<string, string>>,
+  ownRedis = false,
+): { readonly file: ComposeFile | null; readonly error: string } {
   const { PATH, HOME } = process.env;
-  const run = spawnSync(requireProgram('docker-compose'), ['-f', COMPOSE, 'config'], { env: { PATH, HOME, ...env }, encoding: 'utf8' });
+  const files = ['-f', COMPOSE, ...(ownRedis ? ['-f', OWN_REDIS] : [])];
+  const run = spawnSync(requireProgram('docker-compose'), [...files, 'config'], { env: { PATH, HOME, ...env }, encoding: 'utf8' });
   return run.status === 0 ? { file: load(run.stdout) as ComposeFile, error: run.stderr } : { file: null, error: run.stderr };
 }
 
@@ -73,16 +79,20 @@ export function startNginx(folder: string, service: ComposeService, values: Read
   return new Child(requireProgram('nginx'), ['-p', run, '-c', config, '-e', 'stderr', ...own], { name: 'nginx' });
 }
 
+/** A Redis that is not of the cluster, with TLS. */
+export type OwnRedis = Pick<RedisSet, 'url'> & { readonly caPath: string };
+
 /** One server of the cluster. */
 export class ClusterNode {
   readonly name: string;
   readonly ports = { rtmp: 0, srt: 0, ovt: 0, http: 0, api: 0, metrics: 0 };
   readonly #service: ComposeService;
   readonly #state: string;
-  readonly #redis: RedisServer;
+  /** Variables in place of those of the file. */
+  readonly #redis: Readonly<Record<string, string>>;
   #child: Child | null = null;
 
-  constructor(name: string, service: ComposeService, folder: string, redis: RedisServer) {
+  constructor(name: string, service: ComposeService, folder: string, redis: Readonly<Record<string, string>>) {
     this.name = name;
     this.#service = service;
     this.#state = path.join(folder, name);
@@ -144,7 +154,7 @@ export class ClusterNode {
     // Hosts and ports in place of the containers' network.
     const place = {
       MILLRACE_ADDRESS: '127.0.0.1',
-      MILLRACE_REDIS: this.#redis.address,
+      ...this.#redis,
       ...(this.#service.environment?.['MILLRACE_ORIGIN_HOST'] !== undefined && { MILLRACE_ORIGIN_HOST: '127.0.0.1' }),
       OME_RTMP_PROV_PORT: `${ports.rtmp}`,
       OME_SRT_PROV_PORT: `${ports.srt}`,
@@ -163,25 +173,29 @@ export class Cluster {
   readonly origin: ClusterNode;
   readonly edges: readonly [ClusterNode, ClusterNode];
   readonly #folder: string;
-  readonly #redis: RedisServer;
+  readonly #redis: RedisServer | null;
   readonly #file: ComposeFile;
   #nginx: Child | null = null;
   #port = 0;
 
-  private constructor(file: ComposeFile, folder: string, redis: RedisServer) {
-    const node = (name: string): ClusterNode => new ClusterNode(name, serviceOf(file, name), folder, redis);
+  private constructor(file: ComposeFile, folder: string, redis: RedisServer | OwnRedis) {
+    const place: Record<string, string> =
+      redis instanceof RedisServer ? { MILLRACE_REDIS_URL: `redis://${redis.address}` } : { MILLRACE_REDIS_CA: redis.caPath };
+    const node = (name: string): ClusterNode => new ClusterNode(name, serviceOf(file, name), folder, place);
     this.#file = file;
     this.#folder = folder;
-    this.#redis = redis;
+    this.#redis = redis instanceof RedisServer ? redis : null;
     this.origin = node('origin');
     this.edges = [node('edge1'), node('edge2')];
   }
 
-  static async start(): Promise<Cluster> {
-    const { file, error } = composeConfig(SECRETS);
+  /** `own`: with this Redis, whose password is that of `SECRETS`, in place of one of its own. The caller closes it. */
+  static async start(own: OwnRedis | null = null): Promise<Cluster> {
+    const variables = own === null ? {} : { MILLRACE_REDIS_URL: own.url, MILLRACE_REDIS_CA: '/etc/millrace/certificates/ca.pem' };
+    const { file, error } = composeConfig({ ...SECRETS, ...variables }, own !== null);
     if (file === null) throw new Error(error);
     const password = serviceOf(file, 'redis').command.at(-1) ?? null;
-    const cluster = new Cluster(file, mkdtempSync(path.join(tmpdir(), 'millrace-cluster-')), await RedisServer.start(password));
+    const cluster = new Cluster(file, mkdtempSync(path.join(tmpdir(), 'millrace-cluster-')), own ?? (await RedisServer.start(password)));
     try {
       await Promise.all([cluster.origin, ...cluster.edges].map(async (node) => await node.start()));
       await cluster.#startNginx();
@@ -209,7 +223,7 @@ export class Cluster {
   async close(): Promise<void> {
     await this.#nginx?.stop();
     await Promise.all([this.origin, ...this.edges].map(async (node) => await node.close()));
-    await this.#redis.stop();
+    await this.#redis?.stop();
     rmSync(this.#folder, { recursive: true, force: true });
   }
 

@@ -43,6 +43,11 @@ export const NOT_RUN: readonly NotRun[] = [
   },
   {
     page: 'docs/guide/cluster.md',
+    begins: 'export MILLRACE_REDIS_URL',
+    why: 'it needs a container engine; test/e2e/cluster-own-redis.test.ts starts the same without one',
+  },
+  {
+    page: 'docs/guide/cluster.md',
     begins: 'helm install live',
     why: 'it needs a Kubernetes; test/e2e/helm-chart.test.ts judges what would be installed',
   },

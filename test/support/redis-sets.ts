@@ -31,23 +31,49 @@ export async function masterOf(servers: readonly RedisServer[]): Promise<RedisSe
   return undefined;
 }
 
+/** A self-signed certificate for 127.0.0.1, which is also its authority, and what a server with TLS gets of it. */
+function certificateIn(folder: string): { readonly caPath: string; readonly files: readonly string[] } {
+  const key = path.join(folder, 'key.pem');
+  const caPath = path.join(folder, 'cert.pem');
+  const subject = ['-subj', '/CN=redis.test', '-addext', 'subjectAltName=IP:127.0.0.1', '-days', '2'];
+  execFileSync('openssl', ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-keyout', key, '-out', caPath, ...subject], {
+    stdio: 'ignore',
+  });
+  return { caPath, files: ['--tls-cert-file', caPath, '--tls-key-file', key, '--tls-ca-cert-file', caPath, '--tls-auth-clients', 'no'] };
+}
+
 /** A master named `shared`, a replica and three Sentinels, which need half a second to declare the master dead. */
 export async function startSentinels(password: string): Promise<RedisSet> {
   const { folder, remove } = ownFolder();
+  return await sentinelsIn(folder, remove, password, null);
+}
+
+/** The same over TLS, also between the servers; `servers[n].port` is without TLS. */
+export async function startTlsSentinels(password: string): Promise<RedisSet & { readonly caPath: string }> {
+  const { folder, remove } = ownFolder();
+  const { caPath, files } = certificateIn(folder);
+  return { ...(await sentinelsIn(folder, remove, password, files)), caPath };
+}
+
+/** `tls`: options of servers with TLS; null: without. */
+async function sentinelsIn(folder: string, remove: () => void, password: string, tls: readonly string[] | null): Promise<RedisSet> {
+  const ports = tls === null ? [] : await freePorts(5);
+  const secured = (n: number): string[] => (tls === null ? [] : ['--tls-port', `${ports[n]}`, '--tls-replication', 'yes', ...tls]);
   const auth = ['--masterauth', password];
-  const master = await RedisServer.start(password, auth);
-  const replica = await RedisServer.start(password, [...auth, '--replicaof', '127.0.0.1', `${master.port}`]);
+  const master = await RedisServer.start(password, [...auth, ...secured(3)]);
+  const seenPort = ports[3] ?? master.port;
+  const replica = await RedisServer.start(password, [...auth, '--replicaof', '127.0.0.1', `${seenPort}`, ...secured(4)]);
   const sentinels: RedisServer[] = [];
   for (let index = 0; index < 3; index += 1) {
     const file = path.join(folder, `sentinel-${index}.conf`);
     const lines = [
-      `sentinel monitor shared 127.0.0.1 ${master.port} 2`,
+      `sentinel monitor shared 127.0.0.1 ${seenPort} 2`,
       `sentinel auth-pass shared ${password}`,
       'sentinel down-after-milliseconds shared 500',
       'sentinel failover-timeout shared 3000',
     ];
     writeFileSync(file, `${lines.join('\n')}\n`);
-    sentinels.push(await RedisServer.start(null, [file, '--sentinel']));
+    sentinels.push(await RedisServer.start(null, [file, '--sentinel', ...secured(index)]));
   }
   // A failover needs Sentinels that know of each other and of the replica.
   for (const sentinel of sentinels) {
@@ -59,7 +85,7 @@ export async function startSentinels(password: string): Promise<RedisSet> {
   }
   const servers = [master, replica];
   return {
-    url: `redis+sentinel://${sentinels.map(({ address }) => address).join(',')}/shared`,
+    url: `redis${tls === null ? '' : 's'}+sentinel://${sentinels.map(({ address }, n) => (tls === null ? address : `127.0.0.1:${ports[n]}`)).join(',')}/shared`,
     servers,
     close: async () => {
       await Promise.all([...sentinels, ...servers].map(async (server) => await server.stop()));
@@ -97,17 +123,11 @@ export async function startCluster(password: string): Promise<RedisSet> {
   };
 }
 
-/** A server with a self-signed certificate for 127.0.0.1, which is also its authority. `servers[0].port` is without TLS. */
+/** A server with the certificate of `certificateIn`. `servers[0].port` is without TLS. */
 export async function startTls(password: string): Promise<RedisSet & { readonly caPath: string }> {
   const { folder, remove } = ownFolder();
-  const key = path.join(folder, 'key.pem');
-  const caPath = path.join(folder, 'cert.pem');
-  const subject = ['-subj', '/CN=redis.test', '-addext', 'subjectAltName=IP:127.0.0.1', '-days', '2'];
-  execFileSync('openssl', ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-keyout', key, '-out', caPath, ...subject], {
-    stdio: 'ignore',
-  });
+  const { caPath, files } = certificateIn(folder);
   const [tlsPort = 0] = await freePorts(1);
-  const files = ['--tls-cert-file', caPath, '--tls-key-file', key, '--tls-ca-cert-file', caPath, '--tls-auth-clients', 'no'];
   const server = await RedisServer.start(password, ['--tls-port', `${tlsPort}`, ...files]);
   return {
     url: `rediss://127.0.0.1:${tlsPort}/3`,

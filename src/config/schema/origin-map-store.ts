@@ -69,6 +69,7 @@ const GROUP = /^[\w.-]{1,64}$/;
 const SharedWorkSchema = object(
   'Several nodes have the same persistent pulls, channels and pushes of this virtual host; one node carries out each of them. An extension of Millrace',
   {
+    enable: boolean('Turns it on', { default: true }),
     group: text('Name of the group of nodes that share the work; letters, digits, `.`, `_` and `-`', { default: 'default' }),
     leaseTime: integer('Time after which another node takes over the work of a dead node, ms', {
       default: 10_000,

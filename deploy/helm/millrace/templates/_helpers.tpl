@@ -19,10 +19,10 @@ helm.sh/chart: {{ .root.Chart.Name }}-{{ .root.Chart.Version }}
 {{- .Values.secret.existing | default (include "millrace.name" .) -}}
 {{- end }}
 
-{{/* What was made up stays as it is: nodes of different keys do not know each other. */}}
+{{/* What was made up stays as it is: nodes of different keys do not know each other. With `given`, nothing is made up. */}}
 {{- define "millrace.secretValue" -}}
 {{- $there := lookup "v1" "Secret" .root.Release.Namespace (include "millrace.name" .root) | default dict -}}
-{{- if .value }}{{ .value | b64enc }}{{ else }}{{ index ($there.data | default dict) .key | default (randAlphaNum 32 | b64enc) }}{{ end -}}
+{{- if .value }}{{ .value | b64enc }}{{ else }}{{ index ($there.data | default dict) .key | default (ternary "" (randAlphaNum 32 | b64enc) (.given | default false)) }}{{ end -}}
 {{- end }}
 
 {{- define "millrace.podMetadata" -}}
@@ -75,6 +75,11 @@ volumeMounts:
     mountPath: /var/lib/millrace
   - name: temporary
     mountPath: /tmp
+  {{- if .root.Values.redis.caSecret.name }}
+  - name: redis-ca
+    mountPath: /etc/millrace-redis
+    readOnly: true
+  {{- end }}
 startupProbe:
   httpGet: { path: /health, port: api }
   periodSeconds: 2
@@ -101,10 +106,11 @@ livenessProbe:
 # Probes come from outside of the pod. Whoever else reaches it there needs the token.
 - name: MILLRACE_API_ADDRESS
   value: {{ .Values.listen | quote }}
-- name: MILLRACE_REDIS
-  value: {{ include "millrace.redis" . | quote }}
+{{- include "millrace.redis" . | nindent 0 }}
 - name: MILLRACE_REDIS_PASSWORD
   valueFrom: { secretKeyRef: { name: {{ include "millrace.secret" . }}, key: redis-password } }
+- name: MILLRACE_SENTINEL_PASSWORD
+  valueFrom: { secretKeyRef: { name: {{ include "millrace.secret" . }}, key: sentinel-password, optional: true } }
 - name: MILLRACE_OVT_KEY
   valueFrom: { secretKeyRef: { name: {{ include "millrace.secret" . }}, key: ovt-key } }
 - name: MILLRACE_ACCESS_TOKEN
@@ -112,7 +118,40 @@ livenessProbe:
 {{- end }}
 
 {{- define "millrace.redis" -}}
-{{- if .Values.redis.enabled }}{{ include "millrace.name" . }}-redis:6379{{ else }}{{ required "redis.host names your Redis where redis.enabled is false" .Values.redis.host }}{{ end -}}
+{{- $redis := .Values.redis }}
+{{- $given := without (list $redis.host $redis.url $redis.urlSecret.name) "" }}
+{{- if and $redis.enabled $given }}{{ fail "redis.host, redis.url and redis.urlSecret are for a Redis of yours: set redis.enabled to false" }}{{ end }}
+{{- if gt (len $given) 1 }}{{ fail "redis.host, redis.url and redis.urlSecret.name exclude each other" }}{{ end -}}
+- name: MILLRACE_REDIS_URL
+{{- if $redis.urlSecret.name }}
+  valueFrom: { secretKeyRef: { name: {{ $redis.urlSecret.name }}, key: {{ $redis.urlSecret.key }} } }
+{{- else if $redis.url }}
+  value: {{ $redis.url | quote }}
+{{- else if $redis.enabled }}
+  value: redis://{{ include "millrace.name" . }}-redis:6379
+{{- else }}
+  value: redis://{{ required "redis.host, redis.url or redis.urlSecret.name names your Redis where redis.enabled is false" $redis.host }}
+{{- end }}
+{{- with $redis.username }}
+- name: MILLRACE_REDIS_USERNAME
+  value: {{ . | quote }}
+{{- end }}
+{{- with $redis.sentinelUsername }}
+- name: MILLRACE_SENTINEL_USERNAME
+  value: {{ . | quote }}
+{{- end }}
+{{- if $redis.caSecret.name }}
+- name: MILLRACE_REDIS_CA
+  value: /etc/millrace-redis/{{ $redis.caSecret.key }}
+{{- end }}
+{{- end }}
+
+{{- define "millrace.redisVolume" -}}
+{{- with .Values.redis.caSecret.name }}
+- name: redis-ca
+  secret:
+    secretName: {{ . }}
+{{- end }}
 {{- end }}
 
 {{- define "millrace.placement" -}}
