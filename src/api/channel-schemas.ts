@@ -7,9 +7,9 @@ const closed = { additionalProperties: false };
 
 const ScheduleItem = Type.Object({
   url: Type.String({ description: '`file://<path below MediaRootDir>` or `stream://<vhost>/<app>/<stream>`' }),
-  start: Type.Optional(Type.Integer({ minimum: 0, description: 'Where in the file it begins, ms' })),
+  start: Type.Optional(Type.Integer({ minimum: 0, description: 'Position in the file at which the item begins, ms' })),
   duration: Type.Optional(Type.Integer({ minimum: -1, description: 'Milliseconds; -1: to the end' })),
-  fallbackOnErr: Type.Optional(Type.Boolean({ description: 'False: what fails gives way to the next item, not to the fallback program' })),
+  fallbackOnErr: Type.Optional(Type.Boolean({ description: 'False: after a failed item the next item follows, not the fallback program' })),
 });
 const FallbackProgram = Type.Object({ items: Type.Optional(Type.Array(ScheduleItem)) });
 const ScheduleProgram = Type.Object({
@@ -153,7 +153,7 @@ export const MultiplexChannelSchema = Type.Object(
         ),
       ),
     ),
-    pullingMessage: Type.Optional(Type.String({ description: 'What the channel waits for' })),
+    pullingMessage: Type.Optional(Type.String({ description: 'Reason for which the channel waits' })),
     sourceStreams: ChannelSourcesSchema,
     state: Type.Union(['None', 'Pulling', 'Playing', 'Stopped'].map((state) => Type.Literal(state))),
   },

@@ -11,7 +11,7 @@ export const HealthSchema = Type.Object(
       Type.Literal('starting'),
       Type.Literal('stopping'),
     ]),
-    reasons: Type.Optional(Type.Array(Type.String({ description: 'What is wrong, when the status is degraded or draining' }))),
+    reasons: Type.Optional(Type.Array(Type.String({ description: 'Problems, if the status is degraded or draining' }))),
   },
   { additionalProperties: false },
 );

@@ -19,9 +19,9 @@ const SECURITY_SCHEMES = {
   accessToken: {
     type: 'http',
     scheme: 'basic',
-    description: 'Base64 of the access token alone, whatever it holds; or the token as user, or as password',
+    description: 'Base64 of the access token alone, or of user and password with the token as one of them',
   },
-  bearerToken: { type: 'http', scheme: 'bearer', description: 'The access token as it is' },
+  bearerToken: { type: 'http', scheme: 'bearer', description: 'The access token, not encoded' },
 };
 /** Answers that every operation with a token may give. */
 const UNAUTHORIZED = '#/components/responses/Unauthorized';
@@ -48,12 +48,11 @@ const DEFINITIONS: ReadonlySet<TSchema | undefined> = new Set([
 ]);
 const INEFFECTIVE = {
   [INEFFECTIVE_HEADER]: {
-    description:
-      'Keys of settings in the definition, or in those of a batch, that have no effect here, separated by commas; absent: there are none',
+    description: 'Keys of settings without effect in the definition, or in all definitions of a batch, separated by commas; absent: none',
     schema: { type: 'string' },
   },
 };
-const REASON = { [REASON_HEADER]: { description: 'Why, where the message does not say so', schema: { type: 'string' } } };
+const REASON = { [REASON_HEADER]: { description: 'Reason, if the message does not have it', schema: { type: 'string' } } };
 
 /** The document for `routes`; `version` is that of the product. Plain data. */
 export function openApiDocument(routes: readonly Route[], version: string): JsonSchema {
@@ -66,13 +65,13 @@ export function openApiDocument(routes: readonly Route[], version: string): Json
   return {
     openapi: '3.1.0',
     info: { title: 'Millrace management API', version, license: { name: 'Apache-2.0', identifier: 'Apache-2.0' } },
-    servers: [{ url: '/', description: 'The server that this document is from' }],
+    servers: [{ url: '/', description: 'The server that has sent this document' }],
     security: Object.keys(SECURITY_SCHEMES).map((scheme) => ({ [scheme]: [] })),
     tags: TAGS.map(({ name, description }) => ({ name, description })),
     paths,
     components: {
       securitySchemes: SECURITY_SCHEMES,
-      responses: { Unauthorized: { description: 'No access token, or one that nobody has', content: content({ $ref: ERROR }) } },
+      responses: { Unauthorized: { description: 'The access token is missing or wrong', content: content({ $ref: ERROR }) } },
       schemas: { ...Object.fromEntries(schemas), Error: objectOf({ message: MESSAGE, statusCode: STATUS_CODE }) },
     },
   };
@@ -111,7 +110,7 @@ function responses(route: Route, used: Map<TSchema, string>): object {
   return {
     ...(route.plain === undefined ? successes(route, used) : plain(route, used)),
     401: { $ref: UNAUTHORIZED },
-    default: { description: 'What went wrong', headers: REASON, content: content(failed) },
+    default: { description: 'Description of the error', headers: REASON, content: content(failed) },
   };
 }
 
@@ -127,7 +126,7 @@ function successes(route: Route, used: Map<TSchema, string>): object {
   const { success = 200 } = route;
   if (success === null) return {};
   if (route.events !== undefined) {
-    const description = 'Server-sent events, each with an `id`, its type as `event` and `data` of this form';
+    const description = 'Server-sent events, each with an `id`, the type as `event`, and `data` of this form';
     return { 200: { description, content: { 'text/event-stream': { schema: reference(route.events, used) } } } };
   }
   const envelope = objectOf({

@@ -42,10 +42,10 @@ export const ApplicationAnswer = Type.Object({
 /** A publish key or play token, without the key itself. */
 export const AccessKey = Type.Object({
   name: Type.String(),
-  created: Type.Optional(Type.String({ description: 'Absent: it came with the definition of the application' })),
+  created: Type.Optional(Type.String({ description: 'Absent: the key came with the definition of the application' })),
   expires: Type.Optional(Type.String({ description: 'Absent: never' })),
-  streams: Type.Optional(Type.String({ description: 'Absent: all' })),
-  lastUsed: Type.Optional(Type.String({ description: 'Absent: not since the server started' })),
+  streams: Type.Optional(Type.String({ description: 'Absent: all streams' })),
+  lastUsed: Type.Optional(Type.String({ description: 'Absent: not used since the start of the server' })),
 });
 
 /** The request to pull a stream. */
@@ -168,8 +168,8 @@ export const TaskIdSchema = Type.Object({ id: Type.String() });
 export const RecordedFilesSchema = Type.Object(
   {
     expires: Timestamp,
-    more: Type.Boolean({ description: 'There are more than the first thousand: ask from the end of the last one on' }),
-    playlist: Type.Optional(Type.String({ description: 'Path of all of them as HLS, where a stream is named' })),
+    more: Type.Boolean({ description: 'Whether there are more than 1000 files; request the rest from the end of the last file on' }),
+    playlist: Type.Optional(Type.String({ description: 'Path of all files as HLS, if the request names a stream' })),
     recordings: Type.Array(
       Type.Object(
         {

@@ -25,7 +25,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Media ports, and the virtual hosts that cannot be changed */
+        /** Media ports, and virtual hosts that cannot be changed */
         get: operations["getServer"];
         put?: never;
         post?: never;
@@ -5066,13 +5066,13 @@ export interface components {
         };
         AccessKey: {
             name: string;
-            /** @description Absent: it came with the definition of the application */
+            /** @description Absent: the key came with the definition of the application */
             created?: string;
             /** @description Absent: never */
             expires?: string;
-            /** @description Absent: all */
+            /** @description Absent: all streams */
             streams?: string;
-            /** @description Absent: not since the server started */
+            /** @description Absent: not used since the start of the server */
             lastUsed?: string;
         };
         /** @description A key */
@@ -5351,11 +5351,11 @@ export interface components {
                 items?: {
                     /** @description `file://<path below MediaRootDir>` or `stream://<vhost>/<app>/<stream>` */
                     url: string;
-                    /** @description Where in the file it begins, ms */
+                    /** @description Position in the file at which the item begins, ms */
                     start?: number;
                     /** @description Milliseconds; -1: to the end */
                     duration?: number;
-                    /** @description False: what fails gives way to the next item, not to the fallback program */
+                    /** @description False: after a failed item the next item follows, not the fallback program */
                     fallbackOnErr?: boolean;
                 }[];
             };
@@ -5367,11 +5367,11 @@ export interface components {
                 items?: {
                     /** @description `file://<path below MediaRootDir>` or `stream://<vhost>/<app>/<stream>` */
                     url: string;
-                    /** @description Where in the file it begins, ms */
+                    /** @description Position in the file at which the item begins, ms */
                     start?: number;
                     /** @description Milliseconds; -1: to the end */
                     duration?: number;
-                    /** @description False: what fails gives way to the next item, not to the fallback program */
+                    /** @description False: after a failed item the next item follows, not the fallback program */
                     fallbackOnErr?: boolean;
                 }[];
             }[];
@@ -5431,11 +5431,11 @@ export interface components {
                 items?: {
                     /** @description `file://<path below MediaRootDir>` or `stream://<vhost>/<app>/<stream>` */
                     url: string;
-                    /** @description Where in the file it begins, ms */
+                    /** @description Position in the file at which the item begins, ms */
                     start?: number;
                     /** @description Milliseconds; -1: to the end */
                     duration?: number;
-                    /** @description False: what fails gives way to the next item, not to the fallback program */
+                    /** @description False: after a failed item the next item follows, not the fallback program */
                     fallbackOnErr?: boolean;
                 }[];
             };
@@ -5447,11 +5447,11 @@ export interface components {
                 items?: {
                     /** @description `file://<path below MediaRootDir>` or `stream://<vhost>/<app>/<stream>` */
                     url: string;
-                    /** @description Where in the file it begins, ms */
+                    /** @description Position in the file at which the item begins, ms */
                     start?: number;
                     /** @description Milliseconds; -1: to the end */
                     duration?: number;
-                    /** @description False: what fails gives way to the next item, not to the fallback program */
+                    /** @description False: after a failed item the next item follows, not the fallback program */
                     fallbackOnErr?: boolean;
                 }[];
             }[];
@@ -5512,7 +5512,7 @@ export interface components {
                     audioIndexHint?: number;
                 }[];
             }[];
-            /** @description What the channel waits for */
+            /** @description Reason for which the channel waits */
             pullingMessage?: string;
             sourceStreams: {
                 name: string;
@@ -5632,15 +5632,15 @@ export interface components {
         };
         LiveEvent: {
             type: "hello" | "gap" | "end" | "stream.created" | "stream.ready" | "stream.sourceLost" | "stream.sourceChanged" | "stream.ended" | "session.started" | "session.ended" | "session.summary" | "task.changed" | "refusal.counted" | "alert.changed" | "vhost.created" | "vhost.deleted" | "app.created" | "app.changed" | "app.deleted" | "keys.changed" | "outputProfile.created" | "outputProfile.changed" | "outputProfile.deleted" | "channel.created" | "channel.changed" | "channel.deleted";
-            /** @description As the `id` of the event; `hello`, `gap` and `end` have none here */
+            /** @description Same as the `id` of the event; absent in `hello`, `gap` and `end` */
             id?: string;
-            /** @description When it happened */
+            /** @description Time of the event */
             time?: string;
             /** @description Name of the virtual host */
             vhost?: string;
             /** @description Name of the application */
             app?: string;
-            /** @description Name of the stream as the API lists it; of a task: the output stream that it follows */
+            /** @description Name of the stream in the lists of the API; for a task, the name of its output stream */
             stream?: string;
             /** @description `stream.ready`: name of the output stream that can be played */
             output?: string;
@@ -5648,13 +5648,13 @@ export interface components {
             sourceType?: string;
             /** @description As in the information about the stream */
             sourceUrl?: string;
-            /** @description Of an end: why; of a refusal: its code; of a task in the state `error`: what is wrong */
+            /** @description Reason of an end; code of a refusal; error of a task in the state `error` */
             reason?: string;
             /** @description The reason in words */
             detail?: string;
             /** @description Name of the viewer session */
             session?: string;
-            /** @description How the viewer is served, in the words of `connections` in the statistics */
+            /** @description Protocol of the viewer, as in `connections` of the statistics */
             publisher?: string;
             seconds?: number;
             bytes?: number;
@@ -5662,42 +5662,42 @@ export interface components {
             ended?: number;
             /** @description `recording`, `push` or `dump` */
             task?: string;
-            /** @description Of the task, in the words of the API */
+            /** @description State of the task, as in the API */
             state?: string;
-            /** @description `incoming` for who publishes, `outgoing` for who plays */
+            /** @description `incoming` for publishers, `outgoing` for viewers */
             direction?: string;
-            /** @description Way of whoever was refused */
+            /** @description Protocol of the refused client */
             protocol?: string;
             count?: number;
-            /** @description What is wrong by the rules of `Alert`; `OK`: nothing is any more */
+            /** @description Problems by the rules of `Alert`; `OK`: all problems are over */
             codes?: string[];
             /** @description Name of the output profile */
             profile?: string;
             /** @description `scheduled` or `multiplex` */
             kind?: string;
-            /** @description `gap`: events that are gone; null: nobody knows how many */
+            /** @description `gap`: number of missing events; null: unknown */
             missed?: number | null;
         };
         LogEvent: {
             type: "hello" | "gap" | "end" | "log";
-            /** @description As the `id` of the event */
+            /** @description Same as the `id` of the event */
             id?: string;
-            /** @description When the line was written */
+            /** @description Time at which the line was written */
             time?: string;
             level?: "debug" | "info" | "warn" | "error";
             message?: string;
-            /** @description What the line is about: `part`, `vhost`, `app`, `stream`, `peer` and others */
+            /** @description Fields of the line: `part`, `vhost`, `app`, `stream`, `peer` and others */
             fields?: {
                 [key: string]: string | number | boolean | null;
             };
-            /** @description `gap`: lines that are gone; null: nobody knows how many */
+            /** @description `gap`: number of missing lines; null: unknown */
             missed?: number | null;
         };
         RecordedFiles: {
             expires: string;
-            /** @description There are more than the first thousand: ask from the end of the last one on */
+            /** @description Whether there are more than 1000 files; request the rest from the end of the last file on */
             more: boolean;
-            /** @description Path of all of them as HLS, where a stream is named */
+            /** @description Path of all files as HLS, if the request names a stream */
             playlist?: string;
             recordings: {
                 bytes: number;
@@ -5727,7 +5727,7 @@ export interface components {
         };
     };
     responses: {
-        /** @description No access token, or one that nobody has */
+        /** @description The access token is missing or wrong */
         Unauthorized: {
             headers: {
                 [name: string]: unknown;
@@ -5767,21 +5767,21 @@ export interface operations {
                         /** @description Same as the HTTP status */
                         statusCode: number;
                         response: {
-                            /** @description Release and commit of Millrace; the commit is left out where nobody knows it */
+                            /** @description Release and commit of Millrace; without the commit if it is not known */
                             gitVersion: string;
                             /** @description Release of Millrace */
                             millraceVersion: string;
-                            /** @description Release of OvenMediaEngine whose API is spoken: 0.20.0 */
+                            /** @description Release of OvenMediaEngine with the same API: 0.20.0 */
                             version: string;
                         };
                     };
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -5812,7 +5812,7 @@ export interface operations {
                         /** @description Same as the HTTP status */
                         statusCode: number;
                         response: {
-                            /** @description Where streams are published to; what does not listen is absent */
+                            /** @description Ports for publishers; a protocol without a port is absent */
                             providers: {
                                 /** @description Ports without and with TLS */
                                 rtmp?: {
@@ -5830,7 +5830,7 @@ export interface operations {
                                     tlsPort?: number;
                                 };
                             };
-                            /** @description Where they are watched; what does not listen is absent */
+                            /** @description Ports for viewers; a protocol without a port is absent */
                             publishers: {
                                 /** @description Ports without and with TLS */
                                 hls?: {
@@ -5864,19 +5864,19 @@ export interface operations {
                             };
                             /** @description Whether the server takes no new sessions and publishers */
                             draining: boolean;
-                            /** @description Whether the access token of this request may change things */
+                            /** @description Whether the access token of this request may write */
                             mayWrite: boolean;
-                            /** @description Names of those that a configuration file declares: the API does not change them */
+                            /** @description Names of the virtual hosts that a configuration file declares: the API cannot change them */
                             readOnlyVirtualHosts: string[];
                         };
                     };
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -5909,7 +5909,7 @@ export interface operations {
                         response: {
                             /** @description Whether the server takes no new sessions and publishers */
                             draining: boolean;
-                            /** @description Streams that somebody sends */
+                            /** @description Published streams */
                             publishers: number;
                             /** @description Viewers */
                             sessions: number;
@@ -5918,10 +5918,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -5954,7 +5954,7 @@ export interface operations {
                         response: {
                             /** @description Whether the server takes no new sessions and publishers */
                             draining: boolean;
-                            /** @description Streams that somebody sends */
+                            /** @description Published streams */
                             publishers: number;
                             /** @description Viewers */
                             sessions: number;
@@ -5963,10 +5963,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -6001,10 +6001,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -6042,7 +6042,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
-                    /** @description Keys of settings in the definition, or in those of a batch, that have no effect here, separated by commas; absent: there are none */
+                    /** @description Keys of settings without effect in the definition, or in all definitions of a batch, separated by commas; absent: none */
                     "Millrace-Ineffective"?: string;
                     [name: string]: unknown;
                 };
@@ -6059,7 +6059,7 @@ export interface operations {
             /** @description Some of the items failed */
             207: {
                 headers: {
-                    /** @description Keys of settings in the definition, or in those of a batch, that have no effect here, separated by commas; absent: there are none */
+                    /** @description Keys of settings without effect in the definition, or in all definitions of a batch, separated by commas; absent: none */
                     "Millrace-Ineffective"?: string;
                     [name: string]: unknown;
                 };
@@ -6074,10 +6074,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -6101,7 +6101,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
-                    /** @description Keys of settings in the definition, or in those of a batch, that have no effect here, separated by commas; absent: there are none */
+                    /** @description Keys of settings without effect in the definition, or in all definitions of a batch, separated by commas; absent: none */
                     "Millrace-Ineffective"?: string;
                     [name: string]: unknown;
                 };
@@ -6116,10 +6116,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -6155,10 +6155,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -6192,10 +6192,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -6231,10 +6231,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -6268,10 +6268,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -6308,10 +6308,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -6382,7 +6382,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
-                    /** @description Keys of settings in the definition, or in those of a batch, that have no effect here, separated by commas; absent: there are none */
+                    /** @description Keys of settings without effect in the definition, or in all definitions of a batch, separated by commas; absent: none */
                     "Millrace-Ineffective"?: string;
                     [name: string]: unknown;
                 };
@@ -6399,7 +6399,7 @@ export interface operations {
             /** @description Some of the items failed */
             207: {
                 headers: {
-                    /** @description Keys of settings in the definition, or in those of a batch, that have no effect here, separated by commas; absent: there are none */
+                    /** @description Keys of settings without effect in the definition, or in all definitions of a batch, separated by commas; absent: none */
                     "Millrace-Ineffective"?: string;
                     [name: string]: unknown;
                 };
@@ -6414,10 +6414,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -6442,7 +6442,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
-                    /** @description Keys of settings in the definition, or in those of a batch, that have no effect here, separated by commas; absent: there are none */
+                    /** @description Keys of settings without effect in the definition, or in all definitions of a batch, separated by commas; absent: none */
                     "Millrace-Ineffective"?: string;
                     [name: string]: unknown;
                 };
@@ -6457,10 +6457,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -6497,10 +6497,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -8163,7 +8163,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
-                    /** @description Keys of settings in the definition, or in those of a batch, that have no effect here, separated by commas; absent: there are none */
+                    /** @description Keys of settings without effect in the definition, or in all definitions of a batch, separated by commas; absent: none */
                     "Millrace-Ineffective"?: string;
                     [name: string]: unknown;
                 };
@@ -8178,10 +8178,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -8219,10 +8219,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -8300,7 +8300,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
-                    /** @description Keys of settings in the definition, or in those of a batch, that have no effect here, separated by commas; absent: there are none */
+                    /** @description Keys of settings without effect in the definition, or in all definitions of a batch, separated by commas; absent: none */
                     "Millrace-Ineffective"?: string;
                     [name: string]: unknown;
                 };
@@ -8317,7 +8317,7 @@ export interface operations {
             /** @description Some of the items failed */
             207: {
                 headers: {
-                    /** @description Keys of settings in the definition, or in those of a batch, that have no effect here, separated by commas; absent: there are none */
+                    /** @description Keys of settings without effect in the definition, or in all definitions of a batch, separated by commas; absent: none */
                     "Millrace-Ineffective"?: string;
                     [name: string]: unknown;
                 };
@@ -8332,10 +8332,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -8361,7 +8361,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
-                    /** @description Keys of settings in the definition, or in those of a batch, that have no effect here, separated by commas; absent: there are none */
+                    /** @description Keys of settings without effect in the definition, or in all definitions of a batch, separated by commas; absent: none */
                     "Millrace-Ineffective"?: string;
                     [name: string]: unknown;
                 };
@@ -8376,10 +8376,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -8417,10 +8417,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -8889,7 +8889,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
-                    /** @description Keys of settings in the definition, or in those of a batch, that have no effect here, separated by commas; absent: there are none */
+                    /** @description Keys of settings without effect in the definition, or in all definitions of a batch, separated by commas; absent: none */
                     "Millrace-Ineffective"?: string;
                     [name: string]: unknown;
                 };
@@ -8904,10 +8904,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -8945,10 +8945,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -8992,13 +8992,13 @@ export interface operations {
                         statusCode: number;
                         response: {
                             name: string;
-                            /** @description Absent: it came with the definition of the application */
+                            /** @description Absent: the key came with the definition of the application */
                             created?: string;
                             /** @description Absent: never */
                             expires?: string;
-                            /** @description Absent: all */
+                            /** @description Absent: all streams */
                             streams?: string;
-                            /** @description Absent: not since the server started */
+                            /** @description Absent: not used since the start of the server */
                             lastUsed?: string;
                             key?: string;
                         };
@@ -9006,10 +9006,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -9047,10 +9047,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -9088,10 +9088,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -9137,13 +9137,13 @@ export interface operations {
                         statusCode: number;
                         response: {
                             name: string;
-                            /** @description Absent: it came with the definition of the application */
+                            /** @description Absent: the key came with the definition of the application */
                             created?: string;
                             /** @description Absent: never */
                             expires?: string;
-                            /** @description Absent: all */
+                            /** @description Absent: all streams */
                             streams?: string;
-                            /** @description Absent: not since the server started */
+                            /** @description Absent: not used since the start of the server */
                             lastUsed?: string;
                             token?: string;
                         };
@@ -9151,10 +9151,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -9192,10 +9192,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -9233,10 +9233,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -9288,10 +9288,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -9330,10 +9330,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -9371,10 +9371,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -9426,10 +9426,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -9476,10 +9476,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -9517,10 +9517,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -9569,10 +9569,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -9585,7 +9585,7 @@ export interface operations {
     listSessions: {
         parameters: {
             query?: {
-                /** @description What sessions are looked at: `all`, or words of the statistics' `connections` with commas between; default: `webrtc` */
+                /** @description Protocols of the sessions: `all`, or names as in `connections` of the statistics, separated by commas; default: `webrtc` */
                 protocol?: string;
             };
             header?: never;
@@ -9614,10 +9614,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -9630,7 +9630,7 @@ export interface operations {
     deleteSession: {
         parameters: {
             query?: {
-                /** @description What sessions are looked at: `all`, or words of the statistics' `connections` with commas between; default: `webrtc` */
+                /** @description Protocols of the sessions: `all`, or names as in `connections` of the statistics, separated by commas; default: `webrtc` */
                 protocol?: string;
             };
             header?: never;
@@ -9659,10 +9659,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -9675,7 +9675,7 @@ export interface operations {
     getSessionStatistics: {
         parameters: {
             query?: {
-                /** @description What sessions are looked at: `all`, or words of the statistics' `connections` with commas between; default: `webrtc` */
+                /** @description Protocols of the sessions: `all`, or names as in `connections` of the statistics, separated by commas; default: `webrtc` */
                 protocol?: string;
             };
             header?: never;
@@ -9705,10 +9705,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -9762,10 +9762,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -9814,10 +9814,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -9865,10 +9865,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -9907,11 +9907,11 @@ export interface operations {
                 "application/json": {
                     /** @description id3v2, cue or scte35 */
                     eventFormat: string;
-                    /** @description Tracks that carry it: video, audio, or event for all of them */
+                    /** @description Tracks that carry the event: video, audio, or event for all tracks */
                     eventType?: string;
-                    /** @description Goes before what waits */
+                    /** @description Whether the event precedes waiting events */
                     urgent?: boolean;
-                    /** @description Frames of one ID3 tag; of cues and splices the first counts */
+                    /** @description Frames of one ID3 tag; of cues and splices only the first is used */
                     events: {
                         /** @description id3v2: TXXX, another text frame, or PRIV */
                         frameType?: string;
@@ -9921,7 +9921,7 @@ export interface operations {
                         data?: string;
                         /** @description cue: out, cont or in */
                         cueType?: string;
-                        /** @description cue of the type cont: of the break so far, ms */
+                        /** @description cue of the type cont: elapsed time of the break, ms */
                         elapsed?: number;
                         /** @description scte35: spliceInsert */
                         spliceCommand?: string;
@@ -9929,9 +9929,9 @@ export interface operations {
                         id?: number;
                         /** @description scte35: out or in */
                         type?: string;
-                        /** @description cue, scte35: of the break, ms */
+                        /** @description cue, scte35: duration of the break, ms */
                         duration?: number;
-                        /** @description scte35: the break ends by itself; default: when it has a duration */
+                        /** @description scte35: whether the break ends by itself; default: true if it has a duration */
                         autoReturn?: boolean;
                     }[];
                 };
@@ -9953,10 +9953,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -10006,11 +10006,11 @@ export interface operations {
                 "application/json": {
                     /** @description id3v2, cue or scte35 */
                     eventFormat: string;
-                    /** @description Tracks that carry it: video, audio, or event for all of them */
+                    /** @description Tracks that carry the event: video, audio, or event for all tracks */
                     eventType?: string;
-                    /** @description Goes before what waits */
+                    /** @description Whether the event precedes waiting events */
                     urgent?: boolean;
-                    /** @description Frames of one ID3 tag; of cues and splices the first counts */
+                    /** @description Frames of one ID3 tag; of cues and splices only the first is used */
                     events: {
                         /** @description id3v2: TXXX, another text frame, or PRIV */
                         frameType?: string;
@@ -10020,7 +10020,7 @@ export interface operations {
                         data?: string;
                         /** @description cue: out, cont or in */
                         cueType?: string;
-                        /** @description cue of the type cont: of the break so far, ms */
+                        /** @description cue of the type cont: elapsed time of the break, ms */
                         elapsed?: number;
                         /** @description scte35: spliceInsert */
                         spliceCommand?: string;
@@ -10028,9 +10028,9 @@ export interface operations {
                         id?: number;
                         /** @description scte35: out or in */
                         type?: string;
-                        /** @description cue, scte35: of the break, ms */
+                        /** @description cue, scte35: duration of the break, ms */
                         duration?: number;
-                        /** @description scte35: the break ends by itself; default: when it has a duration */
+                        /** @description scte35: whether the break ends by itself; default: true if it has a duration */
                         autoReturn?: boolean;
                     }[];
                 }[];
@@ -10066,10 +10066,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -10098,7 +10098,7 @@ export interface operations {
                  *     }
                  */
                 "application/json": {
-                    /** @description Ends before what waits */
+                    /** @description Whether the end precedes waiting events */
                     urgent?: boolean;
                 };
             };
@@ -10119,10 +10119,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -10172,9 +10172,9 @@ export interface operations {
                         subtitles: {
                             /** @description Cue text of WebVTT; lines end with \n */
                             text: string;
-                            /** @description ms from the end of the cue before, or from now; default 0 */
+                            /** @description Start, ms from the end of the previous cue, or from now; default 0 */
                             startOffset?: number;
-                            /** @description How long it is shown; default 1000 */
+                            /** @description Time for which the cue is shown, ms; default 1000 */
                             durationMs?: number;
                             /** @description Cue settings of WebVTT, e.g. line:90% */
                             settings?: string;
@@ -10199,10 +10199,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -10255,10 +10255,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -10304,10 +10304,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -10345,10 +10345,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -10397,10 +10397,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -10438,10 +10438,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -10512,10 +10512,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -10554,10 +10554,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -10595,10 +10595,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -10655,10 +10655,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -10696,10 +10696,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -10773,10 +10773,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -10815,10 +10815,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -10856,10 +10856,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -10894,10 +10894,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -10934,10 +10934,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -10975,10 +10975,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -11017,10 +11017,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -11055,10 +11055,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -11093,10 +11093,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -11133,10 +11133,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -11174,10 +11174,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -11216,10 +11216,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -11254,10 +11254,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -11292,10 +11292,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -11327,16 +11327,16 @@ export interface operations {
                         statusCode: number;
                         /** @description Figures of the last hour */
                         response: {
-                            /** @description Between two samples */
+                            /** @description Time between two samples */
                             intervalMs: number;
-                            /** @description Oldest first */
+                            /** @description Samples, the oldest first */
                             samples: {
                                 time: string;
-                                /** @description Bytes per second since the sample before */
+                                /** @description Bytes received per second since the previous sample */
                                 throughputIn: number;
-                                /** @description The same, of what was sent */
+                                /** @description Bytes sent per second since the previous sample */
                                 throughputOut: number;
-                                /** @description Viewers, pushes and recordings by publisher; none where there is nobody */
+                                /** @description Viewers, pushes and recordings by publisher; a publisher without any is absent */
                                 connections: {
                                     [key: string]: number;
                                 };
@@ -11352,10 +11352,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -11393,10 +11393,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -11446,10 +11446,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -11462,7 +11462,7 @@ export interface operations {
     checkSrtPorts: {
         parameters: {
             query?: {
-                /** @description A name or address by which others reach the server: it is tried, too. Only with a token that may write */
+                /** @description Host name or address of the server that is tested, too. Only with a token that may write */
                 host?: string;
             };
             header?: never;
@@ -11483,24 +11483,24 @@ export interface operations {
                         /** @description Same as the HTTP status */
                         statusCode: number;
                         response: {
-                            /** @description Where it was tried */
+                            /** @description Tested address */
                             address: string;
                             /** @description Whether an SRT handshake was answered within a second */
                             answered: boolean;
                             direction: "publish" | "play";
                             port: number;
                             roundTripMs?: number;
-                            /** @description `own`: an address that the server listens on, or loopback where that is all of them; `host`: that of the request */
+                            /** @description `own`: an address that the server listens on, or loopback if it listens on all addresses; `host`: the address in the request */
                             way: "own" | "host";
                         }[];
                     };
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -11513,7 +11513,7 @@ export interface operations {
     listStreamFigures: {
         parameters: {
             query?: {
-                /** @description Which ones, at most 50, with a slash between two; default: the first 50. Those that are not there are left out */
+                /** @description Names of the streams, at most 50, separated by slashes; default: the first 50. Missing streams are left out */
                 names?: string;
             };
             header?: never;
@@ -11689,10 +11689,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -11727,20 +11727,20 @@ export interface operations {
                         /** @description Same as the HTTP status */
                         statusCode: number;
                         response: {
-                            /** @description Between two samples */
+                            /** @description Time between two samples */
                             intervalMs: number;
-                            /** @description Oldest first, none of times without the stream. Those of an earlier stream of the same name are among them */
+                            /** @description Samples, the oldest first; none for times without the stream. Samples of an earlier stream of the same name are included */
                             samples: {
                                 /** @description Frames per second of the first video track, over the last second; absent without video */
                                 framerate?: number;
-                                /** @description Frames between its last two keyframes */
+                                /** @description Frames between the last two keyframes of the first video track */
                                 keyFrameInterval?: number;
-                                /** @description Bytes per second since the sample before */
+                                /** @description Bytes received per second since the previous sample */
                                 throughputIn: number;
-                                /** @description The same, of what was sent */
+                                /** @description Bytes sent per second since the previous sample */
                                 throughputOut: number;
                                 time: string;
-                                /** @description Over WebRTC, LL-HLS, HLS and SRT */
+                                /** @description Viewers over WebRTC, LL-HLS, HLS and SRT */
                                 viewers: number;
                             }[];
                         };
@@ -11748,10 +11748,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -11764,11 +11764,11 @@ export interface operations {
     listViewers: {
         parameters: {
             query?: {
-                /** @description Only of these: words of the statistics' `connections` with commas between; default: `all` */
+                /** @description Protocols of the viewers, as in `connections` of the statistics, separated by commas; default: `all` */
                 protocol?: string;
-                /** @description How many to leave out, the oldest first; default: 0 */
+                /** @description Number of viewers to skip, the oldest first; default: 0 */
                 offset?: string;
-                /** @description How many to tell, at most 1000; default: 100 */
+                /** @description Maximum number of viewers in the answer, up to 1000; default: 100 */
                 limit?: string;
             };
             header?: never;
@@ -11793,11 +11793,11 @@ export interface operations {
                         /** @description Same as the HTTP status */
                         statusCode: number;
                         response: {
-                            /** @description Oldest first */
+                            /** @description Samples, the oldest first */
                             sessions: {
-                                /** @description Address of the viewer, with the port where a connection is one; with `PrivacyProtection` it is hidden */
+                                /** @description Address of the viewer, with the port if the session is one connection; `PrivacyProtection` hides it */
                                 client?: string;
-                                /** @description As in `connections` of the statistics */
+                                /** @description Protocol, as in `connections` of the statistics */
                                 protocol: string;
                                 session: string;
                                 statistics: {
@@ -11810,17 +11810,17 @@ export interface operations {
                                     totalBytesOut: number;
                                 };
                             }[];
-                            /** @description How many there are on all pages */
+                            /** @description Number of viewers on all pages */
                             total: number;
                         };
                     };
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -11833,15 +11833,15 @@ export interface operations {
     followEvents: {
         parameters: {
             query?: {
-                /** @description Types or groups (`streams`, `sessions`, `tasks`, `refusals`, `alerts`, `config`) with commas between; default: all */
+                /** @description Types or groups (`streams`, `sessions`, `tasks`, `refusals`, `alerts`, `config`), separated by commas; default: all */
                 types?: string;
-                /** @description Only what is about this virtual host */
+                /** @description Only events of this virtual host */
                 vhost?: string;
-                /** @description Only what is about an application of this name */
+                /** @description Only events of applications of this name */
                 app?: string;
-                /** @description Only what is about a stream of this name */
+                /** @description Only events of streams of this name */
                 stream?: string;
-                /** @description Events that happened before and come first, from 0 to 4096; default 0 */
+                /** @description Number of earlier events that come first, from 0 to 4096; default 0 */
                 back?: string;
             };
             header?: never;
@@ -11850,7 +11850,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Server-sent events, each with an `id`, its type as `event` and `data` of this form */
+            /** @description Server-sent events, each with an `id`, the type as `event`, and `data` of this form */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -11860,10 +11860,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -11876,9 +11876,9 @@ export interface operations {
     followLog: {
         parameters: {
             query?: {
-                /** @description The least level: `debug`, `info`, `warn`, `error`; default `info`, whatever the level of the log is */
+                /** @description Lowest level of the lines: `debug`, `info`, `warn`, `error`; default `info`, independent of the level of the log */
                 level?: string;
-                /** @description Lines that were written before and come first, from 0 to 1000; default 100 */
+                /** @description Number of earlier lines that come first, from 0 to 1000; default 100 */
                 lines?: string;
             };
             header?: never;
@@ -11887,7 +11887,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Server-sent events, each with an `id`, its type as `event` and `data` of this form */
+            /** @description Server-sent events, each with an `id`, the type as `event`, and `data` of this form */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -11897,10 +11897,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -11913,13 +11913,13 @@ export interface operations {
     listRecordings: {
         parameters: {
             query?: {
-                /** @description Only what was recorded behind this time, ISO 8601 or ms since the epoch */
+                /** @description Only files with media after this time, ISO 8601 or ms since the epoch */
                 from?: string;
-                /** @description Only what was recorded before it */
+                /** @description Only files with media before this time, ISO 8601 or ms since the epoch */
                 to?: string;
-                /** @description Only of this output stream */
+                /** @description Only files of this output stream */
                 stream?: string;
-                /** @description For how long the URLs are good, seconds from 60 to 604800; default 14400 */
+                /** @description Time for which the URLs are valid, seconds from 60 to 604800; default 14400 */
                 lifetime?: string;
             };
             header?: never;
@@ -11947,10 +11947,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -11992,13 +11992,13 @@ export interface operations {
     getRecordingsPlaylist: {
         parameters: {
             query?: {
-                /** @description Only what was recorded behind this time, ISO 8601 or ms since the epoch */
+                /** @description Only files with media after this time, ISO 8601 or ms since the epoch */
                 from?: string;
-                /** @description Only what was recorded before it */
+                /** @description Only files with media before this time, ISO 8601 or ms since the epoch */
                 to?: string;
-                /** @description Only of this output stream */
+                /** @description Only files of this output stream */
                 stream?: string;
-                /** @description Instead of authentication */
+                /** @description Token of a URL, instead of authentication */
                 token?: string;
             };
             header?: never;
@@ -12020,10 +12020,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -12036,7 +12036,7 @@ export interface operations {
     getRecordedFile: {
         parameters: {
             query?: {
-                /** @description Instead of authentication */
+                /** @description Token of a URL, instead of authentication */
                 token?: string;
             };
             header?: never;
@@ -12073,10 +12073,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -12105,10 +12105,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };
@@ -12137,10 +12137,10 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description What went wrong */
+            /** @description Description of the error */
             default: {
                 headers: {
-                    /** @description Why, where the message does not say so */
+                    /** @description Reason, if the message does not have it */
                     "Millrace-Reason"?: string;
                     [name: string]: unknown;
                 };

@@ -27,7 +27,7 @@ export interface RedisTarget {
   readonly username: string | null;
   readonly sentinelPassword: string | null;
   readonly sentinelUsername: string | null;
-  /** A file; null: the certificates of the system. */
+  /** A file; null: the certificates of Node.js. */
   readonly caPath: string | null;
 }
 

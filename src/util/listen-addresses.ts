@@ -7,7 +7,7 @@ export const ALL_IPV4 = '0.0.0.0';
 export const ALL_IPV6 = '::';
 
 /**
- * The addresses to bind for `IP` elements: `*` is all of IPv4, `::` all of IPv6. `::` without any other address means both, as for a
+ * The addresses to bind for `IP` elements: `*` is all of IPv4, `::` all of IPv6. `::` with IPv6 addresses alone means both, as for a
  * dual-stack socket. Each address once, in the order of the configuration.
  */
 export function listenAddresses(ips: readonly string[]): string[] {

@@ -27,24 +27,26 @@ const ITEM = Type.Object({
   info: Type.Optional(Type.String({ description: 'id3v2: description of TXXX, owner of PRIV' })),
   data: Type.Optional(Type.String({ description: 'id3v2: the content' })),
   cueType: Type.Optional(Type.String({ description: 'cue: out, cont or in' })),
-  elapsed: Type.Optional(Type.Integer({ minimum: 0, description: 'cue of the type cont: of the break so far, ms' })),
+  elapsed: Type.Optional(Type.Integer({ minimum: 0, description: 'cue of the type cont: elapsed time of the break, ms' })),
   spliceCommand: Type.Optional(Type.String({ description: 'scte35: spliceInsert' })),
   id: Type.Optional(Type.Integer({ minimum: 0, description: 'scte35: splice_event_id' })),
   type: Type.Optional(Type.String({ description: 'scte35: out or in' })),
-  duration: Type.Optional(Type.Integer({ minimum: 0, description: 'cue, scte35: of the break, ms' })),
-  autoReturn: Type.Optional(Type.Boolean({ description: 'scte35: the break ends by itself; default: when it has a duration' })),
+  duration: Type.Optional(Type.Integer({ minimum: 0, description: 'cue, scte35: duration of the break, ms' })),
+  autoReturn: Type.Optional(Type.Boolean({ description: 'scte35: whether the break ends by itself; default: true if it has a duration' })),
 });
 
 /** The body of `:sendEvent`, and an item of `:sendEvents`. */
 export const EventRequestSchema = Type.Object({
   eventFormat: Type.String({ description: 'id3v2, cue or scte35' }),
-  eventType: Type.Optional(Type.String({ description: 'Tracks that carry it: video, audio, or event for all of them' })),
-  urgent: Type.Optional(Type.Boolean({ description: 'Goes before what waits' })),
-  events: Type.Array(ITEM, { description: 'Frames of one ID3 tag; of cues and splices the first counts' }),
+  eventType: Type.Optional(Type.String({ description: 'Tracks that carry the event: video, audio, or event for all tracks' })),
+  urgent: Type.Optional(Type.Boolean({ description: 'Whether the event precedes waiting events' })),
+  events: Type.Array(ITEM, { description: 'Frames of one ID3 tag; of cues and splices only the first is used' }),
 });
 
 /** The body of `:concludeHlsLive`. */
-export const ConclusionRequestSchema = Type.Object({ urgent: Type.Optional(Type.Boolean({ description: 'Ends before what waits' })) });
+export const ConclusionRequestSchema = Type.Object({
+  urgent: Type.Optional(Type.Boolean({ description: 'Whether the end precedes waiting events' })),
+});
 
 /** Reads one request. Throws `ApiError` if it is incomplete or cannot be carried. */
 export function eventWish(body: unknown): EventWish {

@@ -11,22 +11,22 @@ const Several = Type.Optional(Type.Array(port));
 const Server = Type.Object({
   providers: Type.Object(
     { rtmp: Pair, srt: Several, webrtc: Pair },
-    { description: 'Where streams are published to; what does not listen is absent' },
+    { description: 'Ports for publishers; a protocol without a port is absent' },
   ),
   publishers: Type.Object(
     { hls: Pair, llhls: Pair, srt: Several, thumbnail: Pair, webrtc: Pair },
-    { description: 'Where they are watched; what does not listen is absent' },
+    { description: 'Ports for viewers; a protocol without a port is absent' },
   ),
   draining: Type.Boolean({ description: 'Whether the server takes no new sessions and publishers' }),
-  mayWrite: Type.Boolean({ description: 'Whether the access token of this request may change things' }),
+  mayWrite: Type.Boolean({ description: 'Whether the access token of this request may write' }),
   readOnlyVirtualHosts: Type.Array(Type.String(), {
-    description: 'Names of those that a configuration file declares: the API does not change them',
+    description: 'Names of the virtual hosts that a configuration file declares: the API cannot change them',
   }),
 });
 
 const Draining = Type.Object({
   draining: Type.Boolean({ description: 'Whether the server takes no new sessions and publishers' }),
-  publishers: Type.Integer({ description: 'Streams that somebody sends', minimum: 0 }),
+  publishers: Type.Integer({ description: 'Published streams', minimum: 0 }),
   sessions: Type.Integer({ description: 'Viewers', minimum: 0 }),
 });
 
@@ -51,7 +51,7 @@ export const serverRoutes: readonly Route[] = [
     method: 'GET',
     path: '/v1/server',
     level: 'server',
-    summary: 'Media ports, and the virtual hosts that cannot be changed',
+    summary: 'Media ports, and virtual hosts that cannot be changed',
     response: Server,
     handle: ({ server, control, mayWrite }) =>
       ok({

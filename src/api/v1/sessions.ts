@@ -14,7 +14,7 @@ const COLLECTION = `/v1/${STREAM}/sessions`;
 export const EVERY_PROTOCOL = 'all';
 const WORDS: ReadonlySet<string> = new Set(Object.values(PublisherKind));
 const QUERY = {
-  protocol: `What sessions are looked at: \`${EVERY_PROTOCOL}\`, or words of the statistics' \`connections\` with commas between; default: \`webrtc\``,
+  protocol: `Protocols of the sessions: \`${EVERY_PROTOCOL}\`, or names as in \`connections\` of the statistics, separated by commas; default: \`webrtc\``,
 };
 
 /** Viewer sessions of an inbound stream over all its outputs: by default those of WebRTC, others by query. */

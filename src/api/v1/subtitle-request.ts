@@ -14,9 +14,15 @@ const MAX_CUES = 1000;
 const CUE = Type.Object({
   text: Type.String({ maxLength: MAX_CUE_TEXT, description: 'Cue text of WebVTT; lines end with \\n' }),
   startOffset: Type.Optional(
-    Type.Integer({ minimum: -MAX_CUE_MS, maximum: MAX_CUE_MS, description: 'ms from the end of the cue before, or from now; default 0' }),
+    Type.Integer({
+      minimum: -MAX_CUE_MS,
+      maximum: MAX_CUE_MS,
+      description: 'Start, ms from the end of the previous cue, or from now; default 0',
+    }),
   ),
-  durationMs: Type.Optional(Type.Integer({ minimum: 1, maximum: MAX_CUE_MS, description: 'How long it is shown; default 1000' })),
+  durationMs: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: MAX_CUE_MS, description: 'Time for which the cue is shown, ms; default 1000' }),
+  ),
   settings: Type.Optional(Type.String({ maxLength: MAX_CUE_SETTINGS, description: 'Cue settings of WebVTT, e.g. line:90%' })),
 });
 

@@ -6,9 +6,9 @@ import type { Route } from '../route.ts';
 const SPOKEN = '0.20.0';
 
 const Version = Type.Object({
-  gitVersion: Type.String({ description: 'Release and commit of Millrace; the commit is left out where nobody knows it' }),
+  gitVersion: Type.String({ description: 'Release and commit of Millrace; without the commit if it is not known' }),
   millraceVersion: Type.String({ description: 'Release of Millrace' }),
-  version: Type.String({ description: `Release of OvenMediaEngine whose API is spoken: ${SPOKEN}` }),
+  version: Type.String({ description: `Release of OvenMediaEngine with the same API: ${SPOKEN}` }),
 });
 
 /** Which Millrace answers: release and commit. */

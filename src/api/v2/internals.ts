@@ -15,16 +15,16 @@ const LogSchema = Type.Object({ level: Type.Unsafe<LogLevel>({ type: 'string', e
 
 const HistorySchema = Type.Object(
   {
-    intervalMs: Type.Integer({ description: 'Between two samples' }),
+    intervalMs: Type.Integer({ description: 'Time between two samples' }),
     samples: Type.Array(
       Type.Object({
         time: Timestamp,
-        throughputIn: Type.Integer({ description: 'Bytes per second since the sample before', minimum: 0 }),
-        throughputOut: Type.Integer({ description: 'The same, of what was sent', minimum: 0 }),
+        throughputIn: Type.Integer({ description: 'Bytes received per second since the previous sample', minimum: 0 }),
+        throughputOut: Type.Integer({ description: 'Bytes sent per second since the previous sample', minimum: 0 }),
         connections: Type.Unsafe<Readonly<Record<string, number>>>({
           type: 'object',
           additionalProperties: { type: 'integer', minimum: 1 },
-          description: 'Viewers, pushes and recordings by publisher; none where there is nobody',
+          description: 'Viewers, pushes and recordings by publisher; a publisher without any is absent',
         }),
         cpu: Type.Number({ description: 'Cores in use by the server, without transcoder processes', minimum: 0 }),
         eventLoop: Type.Number({
@@ -34,7 +34,7 @@ const HistorySchema = Type.Object(
         }),
         memory: Type.Integer({ description: 'Resident, bytes', minimum: 0 }),
       }),
-      { description: 'Oldest first' },
+      { description: 'Samples, the oldest first' },
     ),
   },
   { description: 'Figures of the last hour' },

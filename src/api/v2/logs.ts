@@ -11,19 +11,19 @@ const BACK = { usual: 100, most: 1000 };
 /** The data of one event. */
 export const LogEventSchema = Type.Object({
   type: Type.Union((['hello', 'gap', 'end', 'log'] as const).map((type) => Type.Literal(type))),
-  id: Type.Optional(Type.String({ description: 'As the `id` of the event' })),
-  time: Type.Optional(Type.String({ description: 'When the line was written' })),
+  id: Type.Optional(Type.String({ description: 'Same as the `id` of the event' })),
+  time: Type.Optional(Type.String({ description: 'Time at which the line was written' })),
   level: Type.Optional(Type.Union(LEVELS.map((level) => Type.Literal(level)))),
   message: Type.Optional(Type.String()),
   fields: Type.Optional(
     Type.Unsafe<Readonly<Record<string, string | number | boolean | null>>>({
       type: 'object',
       additionalProperties: { type: ['string', 'number', 'boolean', 'null'] },
-      description: 'What the line is about: `part`, `vhost`, `app`, `stream`, `peer` and others',
+      description: 'Fields of the line: `part`, `vhost`, `app`, `stream`, `peer` and others',
     }),
   ),
   missed: Type.Optional(
-    Type.Union([Type.Integer({ minimum: 0 }), Type.Null()], { description: '`gap`: lines that are gone; null: nobody knows how many' }),
+    Type.Union([Type.Integer({ minimum: 0 }), Type.Null()], { description: '`gap`: number of missing lines; null: unknown' }),
   ),
 });
 
@@ -35,8 +35,8 @@ export const logsRoute: Route = {
   needsWrite: true,
   summary: 'Lines of the log as they are written: server-sent events, without an envelope, for tokens that may write',
   query: {
-    level: `The least level: ${LEVELS.map((level) => `\`${level}\``).join(', ')}; default \`info\`, whatever the level of the log is`,
-    lines: `Lines that were written before and come first, from 0 to ${BACK.most}; default ${BACK.usual}`,
+    level: `Lowest level of the lines: ${LEVELS.map((level) => `\`${level}\``).join(', ')}; default \`info\`, independent of the level of the log`,
+    lines: `Number of earlier lines that come first, from 0 to ${BACK.most}; default ${BACK.usual}`,
   },
   events: LogEventSchema,
   handle: ({ control: { logs }, query, lastEventId }) => {

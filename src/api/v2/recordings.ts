@@ -23,9 +23,9 @@ const LIFE = { standard: 4 * 3600, least: 60, most: 7 * 24 * 3600 };
 const ISO_TIME = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?$/;
 
 const SPAN_QUERY = {
-  from: 'Only what was recorded behind this time, ISO 8601 or ms since the epoch',
-  to: 'Only what was recorded before it',
-  stream: 'Only of this output stream',
+  from: 'Only files with media after this time, ISO 8601 or ms since the epoch',
+  to: 'Only files with media before this time, ISO 8601 or ms since the epoch',
+  stream: 'Only files of this output stream',
 };
 
 /** Recorded files. Clients that cannot send headers use the `token` in the list's URLs. */
@@ -37,7 +37,7 @@ export const recordingRoutes: readonly Route[] = [
     summary: 'Recorded files, with URLs to watch them',
     query: {
       ...SPAN_QUERY,
-      lifetime: `For how long the URLs are good, seconds from ${LIFE.least} to ${LIFE.most}; default ${LIFE.standard}`,
+      lifetime: `Time for which the URLs are valid, seconds from ${LIFE.least} to ${LIFE.most}; default ${LIFE.standard}`,
     },
     response: RecordedFilesSchema,
     handle: list,
@@ -52,7 +52,7 @@ export const recordedFileRoutes: readonly Route[] = [
     level: 'app',
     signed: true,
     summary: 'The recorded files of a stream in a time span, in sequence, as HLS',
-    query: { ...SPAN_QUERY, token: 'Instead of authentication' },
+    query: { ...SPAN_QUERY, token: 'Token of a URL, instead of authentication' },
     plain: { 200: Type.String() },
     type: TYPES.playlist,
     handle: (request) => guarded(() => span(request)),
@@ -63,7 +63,7 @@ export const recordedFileRoutes: readonly Route[] = [
     level: 'app',
     signed: true,
     summary: 'A recorded file: `file.mp4` or `file.ts` with ranges, `playlist.m3u8` as HLS of byte ranges, `init.mp4` their init segment',
-    query: { token: 'Instead of authentication' },
+    query: { token: 'Token of a URL, instead of authentication' },
     plain: { 200: Type.String(), 206: Type.String() },
     type: Object.values(TYPES),
     handle: (request) => guarded(() => watch(request)),

@@ -17,9 +17,9 @@ const MAX_OFFSET = 100_000_000;
 const ViewerSchema = Type.Object(
   {
     client: Type.Optional(
-      Type.String({ description: 'Address of the viewer, with the port where a connection is one; with `PrivacyProtection` it is hidden' }),
+      Type.String({ description: 'Address of the viewer, with the port if the session is one connection; `PrivacyProtection` hides it' }),
     ),
-    protocol: Type.String({ description: 'As in `connections` of the statistics' }),
+    protocol: Type.String({ description: 'Protocol, as in `connections` of the statistics' }),
     session: Type.String(),
     statistics: SessionStatisticsSchema,
   },
@@ -34,14 +34,14 @@ export const viewerRoutes: readonly Route[] = [
     level: 'stream',
     summary: 'Viewers of a stream with their addresses and statistics, in pages',
     query: {
-      protocol: `Only of these: words of the statistics' \`connections\` with commas between; default: \`${EVERY_PROTOCOL}\``,
-      offset: 'How many to leave out, the oldest first; default: 0',
-      limit: `How many to tell, at most ${LIMIT.most}; default: ${LIMIT.usual}`,
+      protocol: `Protocols of the viewers, as in \`connections\` of the statistics, separated by commas; default: \`${EVERY_PROTOCOL}\``,
+      offset: 'Number of viewers to skip, the oldest first; default: 0',
+      limit: `Maximum number of viewers in the answer, up to ${LIMIT.most}; default: ${LIMIT.usual}`,
     },
     response: Type.Object(
       {
-        sessions: Type.Array(ViewerSchema, { description: 'Oldest first' }),
-        total: Type.Integer({ description: 'How many there are on all pages', minimum: 0 }),
+        sessions: Type.Array(ViewerSchema, { description: 'Samples, the oldest first' }),
+        total: Type.Integer({ description: 'Number of viewers on all pages', minimum: 0 }),
       },
       { additionalProperties: false },
     ),

@@ -23,13 +23,14 @@ type Way = 'own' | 'host';
 
 const TrialSchema = Type.Object(
   {
-    address: Type.String({ description: 'Where it was tried' }),
+    address: Type.String({ description: 'Tested address' }),
     answered: Type.Boolean({ description: 'Whether an SRT handshake was answered within a second' }),
     direction: Type.Union([Type.Literal('publish'), Type.Literal('play')]),
     port: Type.Integer({ minimum: 0 }),
     roundTripMs: Type.Optional(Type.Number({ minimum: 0 })),
     way: Type.Union([Type.Literal('own'), Type.Literal('host')], {
-      description: '`own`: an address that the server listens on, or loopback where that is all of them; `host`: that of the request',
+      description:
+        '`own`: an address that the server listens on, or loopback if it listens on all addresses; `host`: the address in the request',
     }),
   },
   { additionalProperties: false },
@@ -43,7 +44,7 @@ export const srtReachRoutes: readonly Route[] = [
     level: 'server',
     summary: 'Whether the SRT ports answer a handshake that the server itself sends',
     query: {
-      host: 'A name or address by which others reach the server: it is tried, too. Only with a token that may write',
+      host: 'Host name or address of the server that is tested, too. Only with a token that may write',
     },
     response: Type.Array(TrialSchema),
     handle: reach,

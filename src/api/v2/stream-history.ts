@@ -11,11 +11,13 @@ const SampleSchema = Type.Object(
     framerate: Type.Optional(
       Type.Number({ description: 'Frames per second of the first video track, over the last second; absent without video', minimum: 0 }),
     ),
-    keyFrameInterval: Type.Optional(Type.Integer({ description: 'Frames between its last two keyframes', minimum: 0 })),
-    throughputIn: Type.Integer({ description: 'Bytes per second since the sample before', minimum: 0 }),
-    throughputOut: Type.Integer({ description: 'The same, of what was sent', minimum: 0 }),
+    keyFrameInterval: Type.Optional(
+      Type.Integer({ description: 'Frames between the last two keyframes of the first video track', minimum: 0 }),
+    ),
+    throughputIn: Type.Integer({ description: 'Bytes received per second since the previous sample', minimum: 0 }),
+    throughputOut: Type.Integer({ description: 'Bytes sent per second since the previous sample', minimum: 0 }),
     time: Timestamp,
-    viewers: Type.Integer({ description: 'Over WebRTC, LL-HLS, HLS and SRT', minimum: 0 }),
+    viewers: Type.Integer({ description: 'Viewers over WebRTC, LL-HLS, HLS and SRT', minimum: 0 }),
   },
   { additionalProperties: false },
 );
@@ -29,9 +31,10 @@ export const streamHistoryRoutes: readonly Route[] = [
     summary: 'Throughput, frame rate, keyframe interval and viewers of a stream in the last half hour',
     response: Type.Object(
       {
-        intervalMs: Type.Integer({ description: 'Between two samples' }),
+        intervalMs: Type.Integer({ description: 'Time between two samples' }),
         samples: Type.Array(SampleSchema, {
-          description: 'Oldest first, none of times without the stream. Those of an earlier stream of the same name are among them',
+          description:
+            'Samples, the oldest first; none for times without the stream. Samples of an earlier stream of the same name are included',
         }),
       },
       { additionalProperties: false },

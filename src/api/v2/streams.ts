@@ -26,7 +26,7 @@ export const streamFiguresRoutes: readonly Route[] = [
     level: 'app',
     summary: 'Information and statistics of several streams at once',
     query: {
-      names: `Which ones, at most ${MAX_STREAMS}, with a slash between two; default: the first ${MAX_STREAMS}. Those that are not there are left out`,
+      names: `Names of the streams, at most ${MAX_STREAMS}, separated by slashes; default: the first ${MAX_STREAMS}. Missing streams are left out`,
     },
     response: Type.Array(StreamFiguresSchema),
     handle: figures,

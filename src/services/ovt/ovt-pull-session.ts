@@ -36,7 +36,7 @@ export interface PullContext {
   readonly paths: RelayPaths;
   /** The key for origins that ask for one; null: none. */
   readonly key: string | null;
-  /** Certificates in PEM to verify origins with TLS; null: those of the system. */
+  /** Certificates in PEM to verify origins with TLS; null: those of Node.js. */
   readonly ca: string | null;
 }
 

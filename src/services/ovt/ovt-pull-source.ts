@@ -17,7 +17,7 @@ export class OvtPullSource implements PullSource {
 
   /**
    * `paths`: shared with the publisher; default: for a server that serves no edges. `key`: for origins that ask for one. `ca`: certificates
-   * in PEM to verify origins with TLS; default: those of the system.
+   * in PEM to verify origins with TLS; default: those of Node.js.
    */
   constructor(clock: Clock, paths: RelayPaths = new RelayPaths(), { key, ca }: { readonly key?: string; readonly ca?: string } = {}) {
     this.#clock = clock;
