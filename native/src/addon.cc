@@ -4,6 +4,7 @@
 #include "answers.h"
 #include "bindings.h"
 #include "door.h"
+#include "gzip.h"
 #include "image.h"
 #include "memory.h"
 #include "napi_export.h"
@@ -22,6 +23,7 @@ NAPI_MODULE_INIT() {
   Export<TcpSend>(env, exports, "tcpSend");
   Export<TcpSendImage>(env, exports, "tcpSendImage");
   Export<TcpReceive>(env, exports, "tcpReceive");
+  Export<GzipText>(env, exports, "gzipText");
   ExportTls(env, exports);
   ExportAnswers(env, exports);
   Export<DoorOpen>(env, exports, "doorOpen");

@@ -99,6 +99,8 @@ export interface NativeAddon {
   tcpSendImage(descriptor: number, head: string, image: Handle, length: number): number;
   /** How many bytes came, 0 at the end of the stream, a negative error number, or undefined when nothing has come. */
   tcpReceive(descriptor: number, into: Uint8Array): number | undefined;
+  /** How many bytes of gzip were written; 0: `text` or its compressed form is too long, or there is no zlib. */
+  gzipText(text: string, into: Uint8Array): number;
   /** Of a certificate with its chain and its key (PEM; empty: none). Throws when it cannot be used. */
   tlsContext(cert: string, key: string, ciphers: string, suites: string, groups: string, oldest: number, http2: boolean): Handle;
   tlsOpen(context: Handle, descriptor: number, streams: number, headerLines: number, headerBytes: number): Handle;

@@ -36,9 +36,9 @@ export async function publishing(options: Partial<RtmpProviderOptions> = {}, tar
   return { ...started, publisher, stream: await started.gate.stream() };
 }
 
-/** The test decides when sweeps happen. */
-export function holdSweeps(): { readonly sweep: () => void } {
-  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+/** The test decides when sweeps happen; `all`: those of short rests, too, with all other timers of the test's realm. */
+export function holdSweeps(all?: 'all'): { readonly sweep: () => void } {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', ...(all === undefined ? [] : (['setTimeout', 'clearTimeout'] as const))] });
   cleanUp(() => vi.useRealTimers());
   return { sweep: () => void vi.advanceTimersToNextTimer() };
 }

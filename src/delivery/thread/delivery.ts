@@ -145,7 +145,7 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
     if (this.#done) return;
     const gzip = acceptsGzip(this.#request.header('accept-encoding'));
     const { coder } = this.#services;
-    const body = gzip ? coder.gzipTailored(pieces, tail) : coder.textTailored(pieces, tail);
+    const body = gzip ? coder.gzipTailored(pieces, tail, this.#isAwaited) : coder.textTailored(pieces, tail);
     const block = `${this.#block(headers)}${VARY_CODING}${gzip ? GZIP : IDENTITY}`;
     if (this.#isKept(status, pieces) && tail === `?session=${this.#viewer?.token}`) {
       const layout = coder.layout(pieces, tail, gzip ? 'gzip' : 'identity');

@@ -1,8 +1,12 @@
+import { randomBytes } from 'node:crypto';
 import { gunzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { loadAddon } from '../../native/addon.ts';
 import { TailoredGzip } from './tailored-gzip.ts';
 import { TextCoder } from './text-coder.ts';
+
+const { addon: built } = loadAddon();
 
 const PIECES = [
   '#EXTM3U\n#EXT-X-MAP:URI="init_0_video_key_llhls.m4s',
@@ -65,26 +69,61 @@ describe('TailoredGzip', () => {
   });
 });
 
-describe('TextCoder', () => {
-  it('compresses a tailored text with any tail', () => {
-    const coder = new TextCoder();
+describe.each([
+  { name: 'with the addon', addon: built },
+  { name: 'without the addon', addon: null },
+])('TextCoder $name', ({ addon }) => {
+  it('compresses a tailored text with any tail, for the first viewer and for others', () => {
+    const coder = new TextCoder(addon);
     // More lengths than are remembered, and longer ones than can be.
     for (let length = 1; length < 150; length += 7) {
       const tail = `?${'k'.repeat(length)}`;
       for (const pieces of [PIECES, ['Stra\u00dfe', 'b']])
-        expect(gunzipSync(coder.gzipTailored(pieces, tail)).toString()).toBe(pieces.join(tail));
+        for (const _viewer of [1, 2, 3]) expect(gunzipSync(coder.gzipTailored(pieces, tail)).toString()).toBe(pieces.join(tail));
     }
   });
 
+  it('compresses a text for all viewers with the second request, or when several wait for the first answer', () => {
+    const coder = new TextCoder(addon);
+    const tail = '?session=0123456789a';
+    coder.gzipTailored(PIECES, tail);
+    expect(coder.layout(PIECES, tail, 'gzip')).toBeNull();
+    coder.gzipTailored(PIECES, tail);
+    expect(coder.layout(PIECES, tail, 'gzip')).not.toBeNull();
+    const awaited = [...PIECES];
+    expect(gunzipSync(coder.gzipTailored(awaited, tail, true)).toString()).toBe(awaited.join(tail));
+    expect(coder.layout(awaited, tail, 'gzip')).not.toBeNull();
+  });
+
+  it('compresses texts of any length and script, and keeps them apart', () => {
+    const coder = new TextCoder(addon);
+    const kept: [Buffer, string][] = [];
+    for (const length of [0, 1, 10, 1000, 20_000, 65_000, 65_500, 65_536, 70_000, 200_000])
+      for (const letter of ['a', '\u00e9', '\u{1f600}']) {
+        const text = `${length}${letter.repeat(length)}`;
+        kept.push([coder.gzip(text, 'personal'), text]);
+      }
+    // Nothing in it repeats: the compressed form is as long as the text.
+    const mixed = randomBytes(30_000).toString('base64');
+    kept.push([coder.gzip(mixed, 'personal'), mixed]);
+    for (const [body, text] of kept) expect(gunzipSync(body).toString() === text).toBe(true);
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary', maxLength: 2000 }), (text) => {
+        expect(gunzipSync(coder.gzip(text, 'personal')).toString()).toBe(Buffer.from(text).toString());
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
   it('compresses a text without a tail once for all', () => {
-    const coder = new TextCoder();
+    const coder = new TextCoder(addon);
     const body = coder.gzipTailored(PIECES, '');
     expect(gunzipSync(body).toString()).toBe(PIECES.join(''));
     expect(coder.gzipTailored(PIECES, '')).toBe(body);
   });
 
   it('writes a tailored text with any tail', () => {
-    const coder = new TextCoder();
+    const coder = new TextCoder(addon);
     const long = Array.from({ length: 3000 }, (_unused, n) => `"\nsegment ${n}`);
     const kept: [Buffer, string][] = [];
     // More lengths than are remembered, the text without a tail, and texts that are larger than a piece of memory.

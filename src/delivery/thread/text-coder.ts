@@ -1,5 +1,6 @@
 /** Bytes of playlists. Texts for several viewers are prepared and compressed once, even if each contains another session. */
 import { gzipSync } from 'node:zlib';
+import { loadAddon, type NativeAddon } from '../../native/addon.ts';
 import { TailoredGzip } from './tailored-gzip.ts';
 import { TailoredText } from './tailored-text.ts';
 
@@ -10,9 +11,11 @@ const MAX_TAIL_LENGTHS = 8;
  * Plain bodies share blocks of this size: an allocation for each costs more than filling it. A client that does not read keeps one block.
  */
 const SLAB = 64 * 1024;
+/** Header, checksum and length of gzip, and the heads of its blocks. */
+const GZIP_FRAME = 64;
 const NO_SUMS = new Uint32Array();
 
-/** Lines of a playlist resemble the previous ones: a window of 1 KiB compresses as well as 32, in less than half the time. */
+/** Without the addon. Lines of a playlist resemble the previous ones: a window of 1 KiB compresses as well as 32, in less than half the time. */
 const OPTIONS = { level: 1, windowBits: 10, memLevel: 4 };
 
 /** The compressed text for all viewers with tails of equal length. */
@@ -20,10 +23,13 @@ interface Tailored {
   /** Null: cannot be compressed for all. */
   gzip?: TailoredGzip | null;
   text?: TailoredText;
+  /** A viewer has requested it compressed. */
+  requested: boolean;
 }
 
 /** One per thread; its cache is bounded, or ends with the text. */
 export class TextCoder {
+  readonly #addon: NativeAddon | null;
   readonly #cache = new Map<string, Buffer>();
   /** By text and length of the tail. */
   readonly #tailored = new WeakMap<readonly string[], Map<number, Tailored>>();
@@ -31,12 +37,16 @@ export class TextCoder {
   #slab = Buffer.alloc(0);
   #used = 0;
 
+  constructor(addon: NativeAddon | null = loadAddon().addon) {
+    this.#addon = addon;
+  }
+
   /** `shared`: other viewers will request the same text. */
   gzip(text: string, shared: 'shared' | 'personal'): Buffer {
-    if (shared === 'personal') return gzipSync(text, OPTIONS);
+    if (shared === 'personal') return this.#compress(text);
     const known = this.#cache.get(text);
     if (known !== undefined) return known;
-    const made = gzipSync(text, OPTIONS);
+    const made = this.#compress(text);
     if (this.#cache.size >= MAX_CACHE) {
       const oldest = this.#cache.keys().next();
       if (!oldest.done) this.#cache.delete(oldest.value);
@@ -45,10 +55,16 @@ export class TextCoder {
     return made;
   }
 
-  /** `pieces` with `tail` between them. The array is the cache key: it must not change, and must be the same for all viewers. */
-  gzipTailored(pieces: readonly string[], tail: string): Buffer {
+  /**
+   * `pieces` with `tail` between them. The array is the cache key: it must not change, and must be the same for all viewers. `isAwaited`: more
+   * than one viewer waits for it. To compress a text for all costs several times as much as for one, so the first viewer does not cause that.
+   */
+  gzipTailored(pieces: readonly string[], tail: string, isAwaited = false): Buffer {
     const tailored = this.#tailoredFor(pieces, tail.length);
-    if (tailored !== null && tailored.gzip === undefined) tailored.gzip = TailoredGzip.make(pieces, tail.length);
+    if (tailored !== null) {
+      if (tailored.gzip === undefined && (tailored.requested || isAwaited)) tailored.gzip = TailoredGzip.make(pieces, tail.length);
+      tailored.requested = true;
+    }
     return tailored?.gzip?.body(tail) ?? this.gzip(pieces.join(tail), tail === '' ? 'shared' : 'personal');
   }
 
@@ -74,6 +90,15 @@ export class TextCoder {
     return gzip === null ? null : { places: gzip.places, sums: gzip.sums };
   }
 
+  #compress(text: string): Buffer {
+    if (this.#addon === null || text.length + GZIP_FRAME > SLAB) return gzipSync(text, OPTIONS);
+    // What compression does not need is taken back.
+    const body = this.#take(text.length + GZIP_FRAME);
+    const length = this.#addon.gzipText(text, body);
+    this.#used -= body.length - length;
+    return length === 0 ? gzipSync(text, OPTIONS) : body.subarray(0, length);
+  }
+
   #take(length: number): Buffer {
     if (length > SLAB) return Buffer.allocUnsafeSlow(length);
     if (this.#used + length > this.#slab.length) {
@@ -93,7 +118,7 @@ export class TextCoder {
     const known = lengths.get(tailLength);
     if (known !== undefined) return known;
     if (lengths.size >= MAX_TAIL_LENGTHS) return null;
-    const made: Tailored = {};
+    const made: Tailored = { requested: false };
     lengths.set(tailLength, made);
     return made;
   }

@@ -19,13 +19,18 @@ const STRETCH_MS = 2;
 const SHORT_REST_MS = 10;
 const LONG_REST_MS = 100;
 const MAX_REST_MS = 200;
+/** A sweep of all leaves out the sockets that rest for short, were read within this time, and have little to read. */
+const RECENT_MS = 150;
+const LITTLE = 64 * 1024;
+/** Timers of Node.js may be this early. */
+const TIMER_SLACK_MS = 1;
 /** Fewer sockets are read for less when they have something than by a sweep that looks for it. */
 const MIN_SHORT_RESTS = 5;
 
 /** How long the next data of a socket can wait. */
 export const Rest = {
   NONE: 0,
-  /** For a hundredth of a second, and longer where nothing of it is needed yet: until then, or the next `sweep`. */
+  /** For a hundredth of a second, and longer where nothing of it is needed yet: until then, or one of the next calls of `sweep`. */
   SHORT: 1,
   /** For a tenth of a second. */
   LONG: 2,
@@ -56,6 +61,9 @@ interface RestingSocket {
   heard: boolean;
   /** After a read of more than this it does not rest. */
   restRead: number;
+  /** The last read: its number of bytes, and its time by `performance.now()`. */
+  length: number;
+  readAt: number;
 }
 
 /**
@@ -72,7 +80,10 @@ export class SocketReader {
   /** Sockets by the rest that they want. */
   readonly #wanting: Record<Rest, number> = { [Rest.NONE]: 0, [Rest.SHORT]: 0, [Rest.LONG]: 0, [Rest.LONGEST]: 0 };
   #shortSweep: NodeJS.Timeout | null = null;
+  /** When it comes, by `performance.now()`. */
+  #shortSweepAt = Number.POSITIVE_INFINITY;
   #sweepingShort = false;
+  #planning = false;
   #sweeping = false;
   /** Calls of `sweep` until sockets may rest again. */
   #readNowTurns = 0;
@@ -104,7 +115,10 @@ export class SocketReader {
     }
     inside._handle = null;
     const buffer = this.#buffer;
-    const resting: RestingSocket = { onRead, neededIn, wanted: Rest.NONE, neededAt: null, heard: true, restRead: REST_READ };
+    const resting: RestingSocket = {
+      ...{ onRead, neededIn, wanted: Rest.NONE, neededAt: null, heard: true },
+      ...{ restRead: REST_READ, length: 0, readAt: Number.NEGATIVE_INFINITY },
+    };
     this.#wanting[Rest.NONE] += 1;
     const options = {
       handle,
@@ -135,21 +149,27 @@ export class SocketReader {
   }
 
   /**
-   * Reads all resting sockets, and calls `done` when the last of them is being read: many sockets take several turns of the event loop.
-   * Must be called at each `sweepInterval`, because the end of a connection is not noticed during a rest either.
+   * Reads all resting sockets but those that sweeps of their own have just read, and calls `done` when the last of them is being read: many
+   * sockets take several turns of the event loop. Must be called at each `sweepInterval`, because the end of a connection is not noticed during a rest either.
    */
   sweep(done?: () => void): void {
     if (this.#readNowTurns > 0) this.#readNowTurns -= 1;
-    // Polling a silent socket repeatedly costs more than an event.
+    const now = performance.now();
+    const sockets: net.Socket[] = [];
     for (const [socket, resting] of this.#shortRests) {
-      if (!resting.heard) this.endRest(socket);
+      if (resting.length <= LITTLE && now - resting.readAt < RECENT_MS) continue;
+      // Polling a silent socket repeatedly costs more than an event.
+      if (resting.heard) sockets.push(socket);
+      else this.endRest(socket);
       resting.heard = false;
     }
     // The call before is still at it.
     if (this.#sweeping) return;
     this.#sweeping = true;
-    this.#visitFrom([...this.#longRests.keys(), ...this.#shortRests.keys()], 0, () => {
+    sockets.push(...this.#longRests.keys());
+    this.#visitFrom(sockets, 0, () => {
       this.#sweeping = false;
+      this.#planSoon();
       done?.();
     });
   }
@@ -167,19 +187,47 @@ export class SocketReader {
   }
 
   readonly #sweepShort = (): void => {
-    // The previous sweep is still running.
+    this.#stopSweepingShort();
+    // The previous sweep is still running, and plans the next.
     if (this.#sweepingShort) return;
     this.#sweepingShort = true;
-    const now = performance.now();
+    const dueBy = performance.now() + TIMER_SLACK_MS;
     const needed: net.Socket[] = [];
-    for (const [socket, resting] of this.#shortRests) {
-      resting.neededAt ??= now + resting.neededIn();
-      if (resting.neededAt <= now) needed.push(socket);
-    }
+    for (const [socket, { neededAt }] of this.#shortRests) if (neededAt !== null && neededAt <= dueBy) needed.push(socket);
     this.#visitFrom(needed, 0, () => {
       this.#sweepingShort = false;
+      this.#planSoon();
     });
   };
+
+  /** When the present reads are processed: only then is known when more is needed. */
+  #planSoon(): void {
+    if (this.#planning || this.#sweeping || this.#sweepingShort) return;
+    this.#planning = true;
+    queueMicrotask(this.#plan);
+  }
+
+  /** The sweeps of many sockets come together in one beat; a beat in which nothing is needed is left out. */
+  readonly #plan = (): void => {
+    this.#planning = false;
+    const now = performance.now();
+    let earliest = Number.POSITIVE_INFINITY;
+    for (const resting of this.#shortRests.values()) {
+      resting.neededAt ??= now + resting.neededIn();
+      earliest = Math.min(earliest, resting.neededAt);
+    }
+    const beat = Math.ceil(Math.max(earliest, now + TIMER_SLACK_MS) / SHORT_REST_MS) * SHORT_REST_MS;
+    if (beat >= this.#shortSweepAt) return;
+    this.#stopSweepingShort();
+    this.#shortSweepAt = beat;
+    this.#shortSweep = setTimeout(this.#sweepShort, beat - now);
+  };
+
+  #stopSweepingShort(): void {
+    if (this.#shortSweep !== null) clearTimeout(this.#shortSweep);
+    this.#shortSweep = null;
+    this.#shortSweepAt = Number.POSITIVE_INFINITY;
+  }
 
   #visitFrom(sockets: readonly net.Socket[], first: number, done: () => void): void {
     const from = performance.now();
@@ -228,6 +276,8 @@ export class SocketReader {
   #restAfter(resting: RestingSocket, length: number): Rest {
     resting.heard = true;
     resting.neededAt = null;
+    resting.length = length;
+    resting.readAt = performance.now();
     this.#want(resting, resting.onRead(this.#buffer, length));
     const isLarge = length > resting.restRead;
     resting.restRead = Math.max(resting.restRead, Math.min(REST_READ_GROWTH * length, MAX_REST_READ));
@@ -249,25 +299,17 @@ export class SocketReader {
       return;
     }
     const to = rest === Rest.SHORT ? this.#shortRests : this.#longRests;
+    if (rest === Rest.SHORT) this.#planSoon();
     if (to.has(socket)) return;
     const from = to === this.#shortRests ? this.#longRests : this.#shortRests;
     from.delete(socket);
     to.set(socket, resting);
-    this.#keepSweepingShort();
-  }
-
-  #keepSweepingShort(): void {
-    if (this.#shortRests.size > 0) {
-      this.#shortSweep ??= setInterval(this.#sweepShort, SHORT_REST_MS);
-    } else if (this.#shortSweep !== null) {
-      clearInterval(this.#shortSweep);
-      this.#shortSweep = null;
-    }
+    if (this.#shortRests.size === 0) this.#stopSweepingShort();
   }
 
   #forget(socket: net.Socket): void {
     this.#longRests.delete(socket);
-    if (this.#shortRests.delete(socket)) this.#keepSweepingShort();
+    if (this.#shortRests.delete(socket) && this.#shortRests.size === 0) this.#stopSweepingShort();
   }
 }
 

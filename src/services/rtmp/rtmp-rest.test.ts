@@ -1,4 +1,5 @@
 import assert from 'node:assert';
+import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, test, vi } from 'vitest';
 import { RtmpPublisher } from '../../../test/fakes/rtmp-publisher.ts';
 import { AAC_CONFIG, AAC_FRAME, cleanUp, holdSweeps, publishing, start } from '../../../test/support/rtmp-bench.ts';
@@ -25,7 +26,7 @@ describe('a stream without viewers', () => {
   }
 
   /** Time in which sent data would be read, were it read at once. */
-  const settle = () => new Promise((resolve) => setTimeout(resolve, 50));
+  const settle = () => delay(50);
 
   test('is read in batches, complete and in order', async () => {
     const { sweep } = holdSweeps();
@@ -88,7 +89,7 @@ describe('a stream without viewers', () => {
   });
 
   test('is read ten times as often for low latency, immediately for real time, and in batches again afterwards', async () => {
-    const { sweep } = holdSweeps();
+    const { sweep } = holdSweeps('all');
     /** Since the listener's last sweep, or some more of them. */
     let elapsed = 0;
     const shortSweep = (): void => {
@@ -234,7 +235,7 @@ describe('a stream without viewers', () => {
     const { publisher, stream, frames } = await unwatched();
     stream.request.onCongested?.();
     publisher.audio(1000, AAC_FRAME);
-    await new Promise((resolve) => setTimeout(resolve, 300));
+    await delay(300);
     stream.request.onWatched?.();
     await settle();
     expect(stream.packets).toHaveLength(1);
