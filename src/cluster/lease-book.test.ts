@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { ManualClock } from '../../test/fakes/manual-clock.ts';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
 import { RedisServer } from '../../test/support/redis-server.ts';
@@ -148,6 +148,33 @@ describe('a work that two nodes would do', () => {
     expect(book.stateOf(WORK)).toBe('ours');
     told.resolve('0');
     await expect.poll(() => book.stateOf(WORK)).toBe('others');
+  });
+
+  it.each([
+    { by: "Redis's answer", end: (_: LeaseBook, answer: (number: string) => void) => answer('1'), state: 'ours', timers: 1 },
+    { by: 'a drain', end: (book: LeaseBook) => book.yield(true), state: 'others', timers: 2 },
+    { by: 'the end of the node', end: (book: LeaseBook) => void book.close(), state: 'others', timers: 0 },
+    { by: 'time', end: () => vi.advanceTimersByTime(1000), state: 'unknown', timers: 1 },
+  ])('ends the wait for the decision, by $by', async ({ end, state, timers }) => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'] });
+    const answer = Promise.withResolvers<string>();
+    const link = { up: true, evaluate: () => answer.promise };
+    const options = { link, group: 'g', node: 'a', leaseMs: LEASE_MS, keepWithoutRedis: false, clock: new ManualClock() };
+    const book = new LeaseBook({ ...options, logger: new RecordingLogger() });
+    stops.push(async () => {
+      vi.useRealTimers();
+      answer.resolve('0');
+      await book.close();
+    });
+    let isDecided = false;
+    const decided = book.decided(WORK, 1000).then(() => {
+      isDecided = true;
+    });
+    await vi.advanceTimersByTimeAsync(990);
+    expect([book.stateOf(WORK), isDecided]).toEqual(['unknown', false]);
+    end(book, answer.resolve);
+    await decided;
+    expect([book.stateOf(WORK), vi.getTimerCount()]).toEqual([state, timers]);
   });
 
   it('is free when its node gives it up', { timeout: 20_000 }, async () => {

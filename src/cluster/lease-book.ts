@@ -73,6 +73,12 @@ interface Lease {
   rival: string;
   /** Claims the lease when another node's ends. */
   soon: NodeJS.Timeout | undefined;
+  /** Called when the state is known, or the lease is given up. */
+  readonly waiting: Set<() => void>;
+}
+
+function wake({ waiting }: Lease): void {
+  for (const resolve of waiting) resolve();
 }
 
 /** Leases are claimed on request and renewed; they expire when this process ends. The creator calls `close`. */
@@ -111,12 +117,25 @@ export class LeaseBook {
     let lease = this.#leases.get(name);
     if (lease === undefined) {
       if (this.#leases.size >= MAX_LEASES || this.#yielding) return 'others';
-      lease = { name, askedAt: now, number: '0', until: Number.NEGATIVE_INFINITY, known: false, busy: false, rival: '', soon: undefined };
+      const none = { number: '0', until: Number.NEGATIVE_INFINITY, known: false, rival: '' };
+      lease = { ...none, name, askedAt: now, busy: false, soon: undefined, waiting: new Set() };
       this.#leases.set(name, lease);
       void this.#claim(lease);
     }
     lease.askedAt = now;
     return this.#stateOf(lease);
+  }
+
+  /** As `stateOf`; resolves when the state is known, after `ms` at the latest. Never rejects. */
+  async decided(name: string, ms: number): Promise<void> {
+    if (this.stateOf(name) !== 'unknown') return;
+    const waiting = this.#leases.get(name)?.waiting;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const late = setTimeout(resolve, ms);
+    waiting?.add(resolve);
+    await promise;
+    waiting?.delete(resolve);
+    clearTimeout(late);
   }
 
   /**
@@ -141,9 +160,13 @@ export class LeaseBook {
   yield(yielding: boolean): void {
     this.#yielding = yielding;
     clearTimeout(this.#yielded);
+    if (!yielding) {
+      void this.refresh();
+      return;
+    }
+    this.#wakeAll();
     // The work notices at its next request.
-    if (yielding) this.#yielded = setTimeout(() => void this.#releaseAll(), YIELD_MS);
-    else void this.refresh();
+    this.#yielded = setTimeout(() => void this.#releaseAll(), YIELD_MS);
   }
 
   /** Renews our leases, claims free ones, and drops those without requests. Never rejects. */
@@ -156,6 +179,7 @@ export class LeaseBook {
       if (now - lease.askedAt <= FORGET_MS) continue;
       this.#leases.delete(lease.name);
       clearTimeout(lease.soon);
+      wake(lease);
       void this.#release(lease);
     }
     for (let index = 0; index < leases.length; index += MAX_AT_ONCE) {
@@ -169,6 +193,7 @@ export class LeaseBook {
     clearInterval(this.#timer);
     clearTimeout(this.#yielded);
     this.#yielding = true;
+    this.#wakeAll();
     for (const { soon } of this.#leases.values()) clearTimeout(soon);
     await this.#releaseAll();
   }
@@ -195,6 +220,7 @@ export class LeaseBook {
       if (lease.number === '0') this.#await(lease, String(held), Number(left));
       lease.until = asked + leaseMs * SAFETY - ASKED_EVERY_MS;
       lease.known = true;
+      wake(lease);
       this.#fault = '';
     } catch (error) {
       this.#tell(error);
@@ -227,6 +253,10 @@ export class LeaseBook {
     if (!this.#options.link.up || fault === this.#fault) return;
     this.#fault = fault;
     this.#options.logger.warn({}, `leases cannot be had: ${fault}`);
+  }
+
+  #wakeAll(): void {
+    for (const lease of this.#leases.values()) wake(lease);
   }
 
   async #releaseAll(): Promise<void> {

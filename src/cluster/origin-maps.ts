@@ -71,6 +71,11 @@ export class OriginMaps implements SharedWork {
     return this.of(work.vhost)?.leases?.stateOf(workName(work)) ?? 'ours';
   }
 
+  /** Resolves when it is known which node does the work, after `ms` at the latest. */
+  async decided(work: Work, ms: number): Promise<void> {
+    await this.of(work.vhost)?.leases?.decided(workName(work), ms);
+  }
+
   /** Whether local streams are hidden from other servers. */
   withdraw(withdrawn: boolean): void {
     this.#withdrawn = withdrawn;

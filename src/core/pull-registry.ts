@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { secretsOf } from '../config/index.ts';
 import type { Clock } from '../util/clock.ts';
 import { guarded } from '../util/guarded.ts';
@@ -10,7 +9,7 @@ import { type CloseReason, IngestRefused } from './ingest.ts';
 import type { SourceType } from './kinds.ts';
 import { type PullDefinition, PullFailed, type PullSource, schemeOf, shownUrl } from './pull.ts';
 import { PulledStream } from './pulled-stream.ts';
-import { OWN_WORK, type SharedWork, type WorkState } from './shared-work.ts';
+import { OWN_WORK, type SharedWork, type Work, type WorkState } from './shared-work.ts';
 import { type ApplicationAddress, addressOf, streamKey, streamText } from './stream-address.ts';
 
 /** A persistent stream as it is kept on disk. */
@@ -39,7 +38,6 @@ export interface PullRegistryOptions {
 const RETURN_EVERY_MS = 250;
 /** Maximum wait for the assignment of a new persistent stream to a node, ms. */
 const TOLD_MS = 1500;
-const TOLD_EVERY_MS = 20;
 
 interface Entry {
   readonly pull: PulledStream;
@@ -190,15 +188,18 @@ export class PullRegistry {
     for (const { pull } of [...this.#entries.values()]) pull.end(reason);
   }
 
-  #stateOf({ vhost, app, name }: PullDocument): WorkState {
-    return (this.#options.work ?? OWN_WORK).stateOf({ kind: 'pull', vhost, app, name });
+  #stateOf(document: PullDocument): WorkState {
+    return (this.#options.work ?? OWN_WORK).stateOf(workOf(document));
   }
 
   /** Waits briefly for the assignment. Without one the stream is not pulled yet. */
   async #isOthers(document: PullDocument): Promise<boolean> {
-    const { clock } = this.#options;
+    const { clock, work = OWN_WORK } = this.#options;
     const until = clock.monotonic() + TOLD_MS;
-    while (this.#stateOf(document) === 'unknown' && clock.monotonic() < until) await delay(TOLD_EVERY_MS);
+    // The state is unknown again if the virtual host gets another origin map meanwhile.
+    for (let left = TOLD_MS; left > 0 && this.#stateOf(document) === 'unknown'; left = until - clock.monotonic()) {
+      await work.decided(workOf(document), left);
+    }
     return this.#stateOf(document) === 'others';
   }
 
@@ -397,6 +398,10 @@ export class PullRegistry {
 
 function isDurable({ properties, configured = false }: PullDefinition): boolean {
   return properties.persistent && !configured;
+}
+
+function workOf({ vhost, app, name }: PullDocument): Work {
+  return { kind: 'pull', vhost, app, name };
 }
 
 function keyOf(document: Pick<PullDocument, 'vhost' | 'app' | 'name'>): string {

@@ -78,13 +78,26 @@ describe('a persistent pull that several nodes know', () => {
 
   it('is only stored by a node that learns that another node pulls it', async () => {
     const { application, pulls, pull, source, store, work } = setUp('unknown');
-    setTimeout(() => {
-      work.state = 'others';
-    }, 100);
-    await pulls.create(application, pull);
+    const created = pulls.create(application, pull);
+    expect([work.waiting.size, store.documents.size]).toEqual([1, 0]);
+    work.state = 'others';
+    await created;
+    expect(work.waiting.size).toBe(0);
     expect([source.opened.length, application.hasStream('s'), pulls.waiting, store.documents.size]).toEqual([0, false, 1, 1]);
     await pulls.delete({ vhost: 'v', app: 'app', name: 's' }, { code: 'deleted', detail: 'x' });
     expect([pulls.waiting, store.documents.size]).toEqual([0, 0]);
+  });
+
+  it('is pulled by a node that learns nothing', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const { application, pulls, pull, source, work } = setUp('unknown');
+    const created = pulls.create(application, pull);
+    await vi.advanceTimersByTimeAsync(1490);
+    expect([work.waiting.size, source.opened.length]).toEqual([1, 0]);
+    await vi.advanceTimersByTimeAsync(20);
+    await created;
+    expect([work.waiting.size, source.opened.length]).toEqual([0, 1]);
   });
 
   it('is pulled at once on its own node, as is a pull that is not shared', async () => {

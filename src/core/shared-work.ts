@@ -15,7 +15,9 @@ export interface Work {
 /** Says which node does a piece of work. A node that would do it asks at least once a second: asking shows that it is wanted here. */
 export interface SharedWork {
   stateOf(work: Work): WorkState;
+  /** Asks, and resolves when the state is known, after `ms` at the latest. Never rejects. */
+  decided(work: Work, ms: number): Promise<void>;
 }
 
 /** For a server without other nodes: all work is its own. */
-export const OWN_WORK: SharedWork = { stateOf: () => 'ours' };
+export const OWN_WORK: SharedWork = { stateOf: () => 'ours', decided: () => Promise.resolve() };
