@@ -5,10 +5,10 @@ import { type FileMovie, readMovie, type TrakBox } from '../containers/isobmff/m
 import { durationOfSamples, type FileSample, SampleCursor, sampleAt, syncSampleBefore } from '../containers/isobmff/sample-cursor.ts';
 import type { SourceTrack } from '../core/ingest.ts';
 import { AudioCodec, BitstreamFormat, VideoCodec } from '../media/codec.ts';
+import { endOfMedia } from '../media/media-end.ts';
 import type { Logger } from '../util/logger.ts';
 import { ProtocolError } from '../util/protocol-error.ts';
 import type { FileBytes } from './file-bytes.ts';
-import { endOfMedia } from './media-end.ts';
 import type { FileEvent, MediaFile } from './media-file.ts';
 
 /** More would not be a film but an attack: a moov has some bytes per sample, a moof lasts for seconds. */

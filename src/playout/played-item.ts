@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type AccessUnitReader, accessUnitReader } from '../core/access-unit.ts';
 import type { SourceAudioTrack, SourceTrack } from '../core/ingest.ts';
+import { endOfMedia } from '../media/media-end.ts';
 import { toMilliseconds } from '../media/timebase.ts';
 import { messageOf } from '../util/message-of.ts';
 import { ProtocolError } from '../util/protocol-error.ts';
@@ -8,7 +9,6 @@ import { audioFrameSeconds, constantFrameSeconds } from './audio-frames.ts';
 import type { Arrangement, ChannelSlot } from './channel-slots.ts';
 import type { ItemSideData } from './item-side-data.ts';
 import type { ItemOpening, ItemSource } from './item-source.ts';
-import { endOfMedia } from './media-end.ts';
 import type { FileEvent } from './media-file.ts';
 import type { CuedItem } from './playout.ts';
 import type { ItemSubtitles } from './sidecars.ts';

@@ -3,12 +3,12 @@
 import { type AccessUnitReader, accessUnitReader } from '../core/access-unit.ts';
 import type { SourcePacket, SourceTrack } from '../core/ingest.ts';
 import { TransportFeed } from '../ingest/transport-feed.ts';
+import { endOfMedia } from '../media/media-end.ts';
 import { MPEG_90K } from '../media/timebase.ts';
 import type { Logger } from '../util/logger.ts';
 import { ProtocolError } from '../util/protocol-error.ts';
 import { audioFrameSeconds } from './audio-frames.ts';
 import type { FileBytes } from './file-bytes.ts';
-import { endOfMedia } from './media-end.ts';
 import type { FileEvent, MediaFile } from './media-file.ts';
 
 const CHUNK_BYTES = 65_536;

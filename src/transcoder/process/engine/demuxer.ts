@@ -1,5 +1,6 @@
 import * as C from 'node-av/constants';
 import { Codec, type CodecParameters, FormatContext, Option, Packet } from 'node-av/lib';
+import { endOfMedia } from '../../../media/media-end.ts';
 import { type Timebase, toSeconds } from '../../../media/timebase.ts';
 import { AGAIN, EngineError, NO_TIMESTAMP, throwIfFailed } from './library.ts';
 
@@ -46,8 +47,6 @@ const MAX_FAULTS = 64;
 /** Packets that are read to see how codecs describe themselves. */
 const MAX_HELD = 128;
 const MAX_HELD_BYTES = 16 * 1024 * 1024;
-/** Audio that lasts this much longer than the last frame belongs to the file, seconds. */
-const LONG_SOUND_S = 1;
 /** A century. */
 const MAX_SECONDS = 3_155_760_000;
 const MICROSECONDS_PER_MS = 1000;
@@ -127,11 +126,10 @@ export class Demuxer {
     this.omitted = omitted;
     const first = streams.find(({ type }) => type === 'video') ?? streams[0];
     this.firstFrame = first?.start == null ? 0 : first.start - this.startSeconds;
-    const total = duration > 0n ? Number(duration) / 1_000_000 : null;
-    // Video decides where it ends, unless much audio follows, so that frames can follow without a hole.
-    const end = first?.start == null || first.duration === null ? null : this.firstFrame + first.duration;
-    const last = end !== null && (total === null || total <= end + LONG_SOUND_S) ? end : total;
-    this.length = last === null ? null : Math.max(0, last - this.firstFrame);
+    const total = duration > 0n ? Number(duration) / 1_000_000 : Number.NEGATIVE_INFINITY;
+    const end = first?.start == null || first.duration === null ? Number.NEGATIVE_INFINITY : this.firstFrame + first.duration;
+    const last = endOfMedia(end, total);
+    this.length = last === Number.NEGATIVE_INFINITY ? null : Math.max(0, last - this.firstFrame);
   }
 
   /** Rejects with EngineError when the file is of no container above, or cannot be understood. */
