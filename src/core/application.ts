@@ -17,7 +17,7 @@ import { PROVIDER_KEYS, type ProviderSettings, PUBLISHER_KEYS } from './module-s
 import { NO_NOTICES, type Notices } from './notices/notice.ts';
 import { StreamNotices } from './notices/stream-notices.ts';
 import { type EnabledPublisher, OutboundStream } from './outbound-stream.ts';
-import { planOf } from './output-plan.ts';
+import { type OutputPlan, planOf } from './output-plan.ts';
 import { PASSTHROUGH_PROFILE } from './output-profile.ts';
 import type { OverlayRule } from './overlay-files.ts';
 import type { Playlist } from './playlist.ts';
@@ -25,7 +25,7 @@ import { buildPlaylist } from './playlist-builder.ts';
 import type { ProfileAdviser } from './profile-advice.ts';
 import { isAddressableName } from './stream-address.ts';
 import { StreamArrivals } from './stream-arrivals.ts';
-import { type OutputPlan, type Outputs, StreamOutputs } from './stream-outputs.ts';
+import { type Outputs, StreamOutputs } from './stream-outputs.ts';
 import { subtitleTracks } from './subtitle-injector.ts';
 import { TrafficMeter } from './traffic-meter.ts';
 

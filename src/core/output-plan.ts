@@ -1,5 +1,14 @@
-import type { OutputProfilesConfig } from '../config/index.ts';
-import type { OutputPlan } from './stream-outputs.ts';
+import type { OutputProfileConfig, OutputProfilesConfig } from '../config/index.ts';
+import type { OverlayRule } from './overlay-files.ts';
+import type { DecodeSettings } from './transcode-job.ts';
+
+/** What is made of a stream: its output profiles and how it is decoded for them. */
+export interface OutputPlan {
+  readonly profiles: readonly OutputProfileConfig[];
+  readonly decodes: DecodeSettings;
+  /** Images over the frames of encodes; none when absent. */
+  readonly overlays?: readonly OverlayRule[];
+}
 
 /** Default of `Decodes`. */
 const DEFAULT_DECODES = { threadCount: 2, onlyKeyframes: false };

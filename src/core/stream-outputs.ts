@@ -11,6 +11,7 @@ import type { CloseReason } from './ingest.ts';
 import { InheritedOutputs } from './inherited-outputs.ts';
 import { OutboundMap } from './outbound-map.ts';
 import type { OutboundStream } from './outbound-stream.ts';
+import type { OutputPlan } from './output-plan.ts';
 import { needsFramerate, planOutput, type SourceFigures } from './output-profile.ts';
 import type { OverlayRule } from './overlay-files.ts';
 import { overlaysFor } from './overlay-map.ts';
@@ -18,20 +19,12 @@ import { PacketHold } from './packet-hold.ts';
 import type { Playlist } from './playlist.ts';
 import type { StreamAddress } from './stream-address.ts';
 import { StreamEpoch } from './stream-epoch.ts';
-import { type DecodeSettings, TranscodeJob } from './transcode-job.ts';
+import { TranscodeJob } from './transcode-job.ts';
 import type { Transcoder } from './transcoding.ts';
 import { Urgency } from './urgency.ts';
 
 /** A keyframe is more expensive for the encoder of the source than for ours. */
 const SOURCE_REQUEST_INTERVAL_MS = 1000;
-
-/** A plan: the outputs of a stream. */
-export interface OutputPlan {
-  readonly profiles: readonly OutputProfileConfig[];
-  readonly decodes: DecodeSettings;
-  /** Images over the frames of encodes; none when absent. */
-  readonly overlays?: readonly OverlayRule[];
-}
 
 /** Dependencies of the outputs of one inbound stream. The transcoder is shared; the job opened in it belongs to the outputs. */
 export interface StreamOutputsOptions extends StreamAddress, OutputPlan {
