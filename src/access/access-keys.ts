@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import type { AccessKeyConfig, KeyList } from '../config/index.ts';
 import type { VirtualHost } from '../core/virtual-host.ts';
 import { keptMark, saltOf } from '../util/key-hash.ts';
-import { timeOf } from '../util/time-text.ts';
+import { timeOf } from '../util/timestamp.ts';
 import { compileWildcard } from '../util/wildcard.ts';
 import type { Direction } from './access-check.ts';
 

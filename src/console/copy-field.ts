@@ -1,7 +1,7 @@
-/** A text to copy. */
+/** A text to copy, or to read from the screen with a phone. */
 import { useRef, useState } from 'preact/hooks';
+import { encode } from 'uqr';
 import { html, type View } from './html.ts';
-import { QrCode } from './qr-code.ts';
 
 const SHOWN_MS = 2000;
 
@@ -30,6 +30,15 @@ export function CopyField({
     <span role="status" class="good">${words}</span>
     ${isOpen ? html`<div class="copied-code"><${QrCode} text=${text} label=${`QR code of ${text}`} /></div>` : null}
   </div>`;
+}
+
+/** The text as a QR code, dark on white regardless of the page's colours: readers expect that. */
+function QrCode({ text, label }: { readonly text: string; readonly label: string }): View {
+  const { data, size } = encode(text, { border: 2 });
+  const squares = data.flatMap((row, y) => row.flatMap((isDark, x) => (isDark ? [`M${x} ${y}h1v1h-1z`] : [])));
+  return html`<svg class="qr" role="img" aria-label=${label} viewBox=${`0 0 ${size} ${size}`} shape-rendering="crispEdges">
+    <rect width=${size} height=${size} fill="#fff" /><path d=${squares.join('')} fill="#000" />
+  </svg>`;
 }
 
 /** Pages without TLS that are not on this machine have no clipboard: they have the command of the field's menu, which copies what is marked. */

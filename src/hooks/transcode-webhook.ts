@@ -2,11 +2,11 @@
 import { ConfigError, type OutputProfilesConfig, readOutputProfiles, type TranscodeWebhookConfig } from '../config/index.ts';
 import { ineffectiveInProfile, sentenceOf } from '../config/ineffective.ts';
 import type { Advice, AdvisedStream, ProfileAdviser } from '../core/profile-advice.ts';
+import { asNumbers } from '../monitoring/real.ts';
 import { tracksInformation } from '../monitoring/stream-info.ts';
 import { ControlServerClient, ControlServerFault } from '../util/control-server-client.ts';
 import type { Logger } from '../util/logger.ts';
 import { formatTimestamp } from '../util/timestamp.ts';
-import { asNumbers } from './as-numbers.ts';
 
 /** Outcomes that the configuration may tolerate, with the member for each. */
 const LETS_PASS = {

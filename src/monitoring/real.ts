@@ -12,3 +12,13 @@ export class Real {
     return Number.isInteger(value) ? `${value}.0` : String(value);
   }
 }
+
+/** For control servers: bit rates, which are texts in answers of the API, and reals with a fraction become numbers. */
+export function asNumbers(value: unknown, key = ''): unknown {
+  if (value instanceof Real) return Number.isFinite(value.value) ? value.value : 0;
+  if (Array.isArray(value)) return value.map((item) => asNumbers(item));
+  if (typeof value === 'object' && value !== null) {
+    return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, asNumbers(member, name)]));
+  }
+  return key.startsWith('bitrate') ? Number(value) : value;
+}

@@ -1,5 +1,5 @@
-import { describe, expect, it, vi } from 'vitest';
-import { formatTimestamp } from './timestamp.ts';
+import { describe, expect, it, test, vi } from 'vitest';
+import { formatTimestamp, timeOf } from './timestamp.ts';
 
 const two = (value: number): string => String(value).padStart(2, '0');
 
@@ -12,6 +12,13 @@ function expected(epochMs: number): string {
   const minutes = Math.abs(offset);
   return `${day}T${time}${offset < 0 ? '-' : '+'}${two(Math.floor(minutes / 60))}:${two(minutes % 60)}`;
 }
+
+test('dates and times are parsed, other texts are NaN', () => {
+  expect(timeOf('2030-01-31')).toBe(Date.UTC(2030, 0, 31));
+  expect(timeOf('2030-01-31T18:00Z')).toBe(Date.UTC(2030, 0, 31, 18));
+  expect(timeOf('2030-01-31T18:00:30.5+02:00')).toBe(Date.UTC(2030, 0, 31, 16, 0, 30, 500));
+  for (const text of ['', '2030', '2030-13-01', '2030-01-31T18:00', '1893456000', 'Jan 31 2030']) expect(timeOf(text)).toBeNaN();
+});
 
 describe('formatTimestamp', () => {
   it('writes local time with milliseconds and the offset, all through a year of changing clocks', () => {

@@ -1,3 +1,5 @@
+/** Texts of times: what the API prints, and what keys and policies contain. */
+
 const MS_PER_SECOND = 1000;
 const MS_PER_MINUTE = 60_000;
 /** Seconds whose text is kept, a power of two: an answer about many streams repeats the same few seconds. */
@@ -11,6 +13,9 @@ interface SecondText {
   /** The offset from UTC. */
   readonly offset: string;
 }
+
+/** A date, or a date with a time and its zone (RFC 3339). */
+const TIME = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?(?:Z|[+-]\d\d:\d\d))?$/;
 
 const seconds: (SecondText | undefined)[] = new Array<SecondText | undefined>(SLOTS).fill(undefined);
 
@@ -30,6 +35,11 @@ export function formatTimestamp(epochMs: number): string {
   const milliseconds = whole - second * MS_PER_SECOND;
   const zeros = milliseconds < 10 ? '00' : milliseconds < 100 ? '0' : '';
   return `${text.head}${zeros}${milliseconds}${text.offset}`;
+}
+
+/** The time of a text, ms since the epoch; NaN for an invalid text. A date begins at midnight UTC. */
+export function timeOf(text: string): number {
+  return TIME.test(text) ? Date.parse(text) : Number.NaN;
 }
 
 /** Throws `RangeError` for an invalid time, as `Date` does. */

@@ -1,7 +1,7 @@
 /** Keys of an application: who may publish to it, and who may play from it. */
 import type { Static } from '@sinclair/typebox';
 import { hashKey, isKeyHash, keyFault, MAX_KEY_LENGTH, MIN_KEY_LENGTH, makeSalt } from '../../util/key-hash.ts';
-import { timeOf } from '../../util/time-text.ts';
+import { timeOf } from '../../util/timestamp.ts';
 import { type Fail, finishing, firstDuplicate, list, name, object, optional, text } from './field.ts';
 
 /** Bounded because each key may have its own salt, with which a presented key is hashed. */

@@ -7,6 +7,7 @@ import { type ConnectionGate, openGate } from '../../transport/proxy/connection-
 import { ConnectionWatch } from '../../transport/tcp/connection-watch.ts';
 import { closeShared, type ListenAddress, listenShared } from '../../transport/tcp/shared-port.ts';
 import { endAndCut } from '../../util/end-and-cut.ts';
+import { protocolChoice } from '../../util/node-http.ts';
 import { type ProxyHeaders, proxyHeaders } from '../../util/trusted-proxies.ts';
 import { isPlainRequest, spokePlain } from '../../util/wrong-protocol.ts';
 import type { ClientEnd } from '../../wire/proxy/proxy-header.ts';
@@ -14,7 +15,6 @@ import { type HttpCounters, newHttpCounters } from '../http-counters.ts';
 import type { HttpLimits } from '../http-limits.ts';
 import { CertificateChoice } from '../tls/certificate-choice.ts';
 import type { Certificate } from '../tls/certificate-index.ts';
-import { protocolChoice } from '../tls/protocol-choice.ts';
 import type { RequestHandler } from './answer-sink.ts';
 import { NodeSink, type NodeSinkContext } from './node-sink.ts';
 

@@ -6,8 +6,8 @@ import { TransportFeed } from '../../ingest/transport-feed.ts';
 import type { AudioMapEntry } from '../../ingest/transport-track.ts';
 import type { AddressSet } from '../../util/address-set.ts';
 import type { Clock } from '../../util/clock.ts';
-import { faultDetail } from '../../util/fault-detail.ts';
 import type { Logger } from '../../util/logger.ts';
+import { faultDetail } from '../../util/message-of.ts';
 import type { RefusalLog } from '../../util/refusal-log.ts';
 
 /** Where the stream of a port goes, as the applications say at the moment. */

@@ -4,7 +4,7 @@ import tls from 'node:tls';
 import { type PullSession, type PullTarget, withoutCredentials } from '../../core/pull.ts';
 import type { Clock } from '../../util/clock.ts';
 import { endAndCut } from '../../util/end-and-cut.ts';
-import { faultDetail } from '../../util/fault-detail.ts';
+import { faultDetail } from '../../util/message-of.ts';
 import { parseContents } from '../../wire/ovt/description.ts';
 import { parseMark } from '../../wire/ovt/mark.ts';
 import { parseMediaPacket } from '../../wire/ovt/media-packet.ts';

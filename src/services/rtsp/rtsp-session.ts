@@ -1,8 +1,7 @@
 /** One RTSP session: DESCRIBE, SETUP of every usable track, PLAY, keep-alive, TEARDOWN (RFC 2326 §10). */
 import type { PullSession, PullTarget } from '../../core/pull.ts';
 import type { Clock } from '../../util/clock.ts';
-import { faultDetail } from '../../util/fault-detail.ts';
-import { messageOf } from '../../util/message-of.ts';
+import { faultDetail, messageOf } from '../../util/message-of.ts';
 import { type MediaDescription, parseRtspDescription } from '../../wire/rtsp/rtsp-description.ts';
 import type { RtspResponse } from '../../wire/rtsp/rtsp-message.ts';
 import { controlUri, type RtspUrl } from '../../wire/rtsp/rtsp-url.ts';

@@ -11,7 +11,7 @@ import { ConfigError, readOutputProfiles } from '../../../src/config/index.ts';
 import type { Clock } from '../../../src/util/clock.ts';
 import { ControlServerClient, ControlServerFault } from '../../../src/util/control-server-client.ts';
 import { hashKey, keptMark, saltOf, shownMark } from '../../../src/util/key-hash.ts';
-import { timeOf } from '../../../src/util/time-text.ts';
+import { timeOf } from '../../../src/util/timestamp.ts';
 import type { FuzzTarget } from '../support/fuzz-target.ts';
 
 const NOW = 1_800_000_000_000;

@@ -3,8 +3,8 @@ import type { CloseReason, IngestGate, IngestStream, IngestTarget } from '../../
 import { ProviderKind, SourceType } from '../../../core/kinds.ts';
 import type { StreamAddress } from '../../../core/stream-address.ts';
 import type { Clock } from '../../../util/clock.ts';
-import { faultDetail } from '../../../util/fault-detail.ts';
 import type { Logger } from '../../../util/logger.ts';
+import { faultDetail } from '../../../util/message-of.ts';
 import { ProtocolError } from '../../../util/protocol-error.ts';
 import { randomWord } from '../../../wire/ice/ice-credentials.ts';
 import { type LocalMedia, serializeDescription } from '../../../wire/sdp/local-description.ts';
