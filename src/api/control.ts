@@ -33,7 +33,7 @@ import type { Schedules } from '../services/schedule/schedules.ts';
 import type { CodecModuleItem } from '../transcoder/codec-modules.ts';
 import { AllowedFolders, PathRefused } from '../util/allowed-folders.ts';
 import type { LogLevel } from '../util/gated-lines.ts';
-import type { QueueStatus } from '../util/queue-gauge.ts';
+import type { QueueGauge } from '../util/queue-gauge.ts';
 import { ApiError } from './errors.ts';
 import type { EventFeed, LogFeed } from './live/live-feed.ts';
 
@@ -182,8 +182,9 @@ export class ControlPlane {
     return this.#orchestrator.virtualHost(name);
   }
 
-  queueStatuses(): QueueStatus[] {
-    return this.#orchestrator.queues.statuses();
+  /** All queues of the server, by id. */
+  get queues(): readonly QueueGauge[] {
+    return this.#orchestrator.queues.gauges;
   }
 
   /** Rejects when no transcoder process comes up that could tell. */

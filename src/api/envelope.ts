@@ -77,6 +77,11 @@ export function ok(response: unknown, ineffective?: readonly string[]): Answer {
   return { status: 200, body: okEnvelope(response), ...(ineffective !== undefined && { ineffective }) };
 }
 
+/** 200 with data that is JSON already. */
+export function okText(json: string): Answer {
+  return { status: 200, body: `{"message":"OK","response":${json},"statusCode":200}` };
+}
+
 /** 201 with data. */
 export function created(response: unknown): Answer {
   return { status: 201, body: `{"message":"Created","response":${writeJson(response)},"statusCode":201}` };

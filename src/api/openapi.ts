@@ -56,12 +56,23 @@ const REASON = { [REASON_HEADER]: { description: 'Reason, if the message does no
 
 /** The document for `routes`; `version` is that of the product. Plain data. */
 export function openApiDocument(routes: readonly Route[], version: string): JsonSchema {
+  const steps = documentSteps(routes, version);
+  for (let step = steps.next(); ; step = steps.next()) if (step.done === true) return step.value;
+}
+
+/** The same in steps, of which the last one has the result. */
+export function* documentSteps(routes: readonly Route[], version: string): Generator<void, JsonSchema> {
   const used = new Map<TSchema, string>();
   const paths: Record<string, Record<string, unknown>> = {};
   for (const route of routes) {
     paths[route.path] = { ...paths[route.path], [route.method.toLowerCase()]: operation(route, used) };
+    yield;
   }
-  const schemas = [...used].map(([schema, name]) => [name, jsonSchemaOf(schema)] as const);
+  const schemas: (readonly [string, JsonSchema])[] = [];
+  for (const [schema, name] of used) {
+    schemas.push([name, jsonSchemaOf(schema)]);
+    yield;
+  }
   return {
     openapi: '3.1.0',
     info: { title: 'Millrace management API', version, license: { name: 'Apache-2.0', identifier: 'Apache-2.0' } },

@@ -51,8 +51,13 @@ export class QueueRegistry {
   }
 
   /** Every queue, by id. */
+  get gauges(): QueueGauge[] {
+    return Array.from(this.#queues.values(), ({ queue }) => queue);
+  }
+
+  /** The state of every queue, by id. */
   statuses(): QueueStatus[] {
-    return Array.from(this.#queues.values(), ({ queue }) => queue.status());
+    return this.gauges.map((queue) => queue.status());
   }
 }
 

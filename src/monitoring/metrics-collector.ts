@@ -1,10 +1,7 @@
 /** Makes the answer to `GET /metrics` from the figures of all their owners. */
-import { setImmediate } from 'node:timers/promises';
+import { inSlices } from '../util/in-slices.ts';
 import { LabelSlots } from '../util/label-slots.ts';
 import { type MetricDefinition, type MetricSource, type MetricsFormat, MetricsPage } from '../util/metrics.ts';
-
-/** Longest time for which the thread is occupied at once, ms: a waiting frame is delayed by as much. */
-const TURN_MS = 3;
 
 const LIMITS = {
   limit: {
@@ -57,19 +54,16 @@ export class MetricsCollector {
     for (const definition of this.definitions) page.family(definition);
     this.#streams.begin();
     this.#applications.begin();
-    let until = performance.now() + TURN_MS;
-    for (const source of this.#sources) {
-      for (const _pause of source.collect(page) ?? []) {
-        if (performance.now() < until) continue;
-        await setImmediate();
-        until = performance.now() + TURN_MS;
-      }
-    }
+    await inSlices(this.#collectAll(page));
     page.family(LIMITS.limit).add(this.#streams.limit);
     page.family(LIMITS.without).add(this.#streams.without);
     page.family(LIMITS.refused).add(this.#streams.refused);
     this.#streams.end();
     this.#applications.end();
     return page;
+  }
+
+  *#collectAll(page: MetricsPage): Iterable<void> {
+    for (const source of this.#sources) yield* source.collect(page) ?? [];
   }
 }

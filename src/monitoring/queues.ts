@@ -1,11 +1,12 @@
 import type { QueueStatus } from '../util/queue-gauge.ts';
 
-/** Serialises queue states for `/v2/internals/queues`, by id. */
+/** States of queues as `/v2/internals/queues` has them, by id. */
 export function queueStatuses(statuses: Iterable<QueueStatus>): QueueStatus[] {
   return Array.from(statuses, queueStatus).sort((a, b) => a.id - b.id);
 }
 
-function queueStatus(status: QueueStatus): QueueStatus {
+/** The state of one queue, with its members in byte order. */
+export function queueStatus(status: QueueStatus): QueueStatus {
   return {
     avgWaitingTime: status.avgWaitingTime,
     drop: status.drop,

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { Real } from '../../monitoring/real.ts';
-import { writeJson } from './json-writer.ts';
+import { jsonPieces, writeJson } from './json-writer.ts';
 
 test.each([
   [{ b: 1, a: [true, null], B: 'x', aa: {} }, '{"B":"x","a":[true,null],"aa":{},"b":1}'],
@@ -13,6 +13,7 @@ test.each([
   [-0.5, '-0.5'],
 ])('writes %j', (value, text) => {
   expect(writeJson(value)).toBe(text);
+  expect([...jsonPieces(value)].join('')).toBe(text);
 });
 
 test('writes arbitrary values as ASCII that parses to the same value', () => {
@@ -21,6 +22,7 @@ test('writes arbitrary values as ASCII that parses to the same value', () => {
       const text = writeJson(value);
       expect(text).toMatch(/^[\u0020-\u007f]*$/);
       expect(JSON.parse(text)).toEqual(JSON.parse(JSON.stringify(value)));
+      for (const levels of [0, 1, 2, 9]) expect([...jsonPieces(value, levels)].join('')).toBe(text);
     }),
   );
 });

@@ -35,6 +35,25 @@ export function writeJson(value: unknown): string {
   }
 }
 
+/** The text of `writeJson` in pieces, so that its writer can pause: members and items of the upper levels are written one by one. */
+export function* jsonPieces(value: unknown, levels = 5): Iterable<string> {
+  if (levels === 0 || typeof value !== 'object' || value === null || value instanceof Real) {
+    yield writeJson(value);
+    return;
+  }
+  const isList = Array.isArray(value);
+  const [open, close] = isList ? '[]' : '{}';
+  let before = open;
+  for (const key of isList ? value.keys() : sortedKeys(value as Record<string, unknown>)) {
+    const member = (value as Record<string | number, unknown>)[key];
+    if (member === undefined && !isList) continue;
+    yield isList ? `${before}` : `${before}${keyText(`${key}`)}`;
+    yield* jsonPieces(member, levels - 1);
+    before = ',';
+  }
+  yield before === open ? `${open}${close}` : `${close}`;
+}
+
 function writeString(text: string): string {
   if (isPlain(text)) return `"${text}"`;
   const quoted = JSON.stringify(text);

@@ -9,6 +9,7 @@ import { ApiError } from '../errors.ts';
 import { isJsonObject, memberOf, nameIn } from '../json/json-value.ts';
 import { spelledLike } from '../json/spelling.ts';
 import { withKnownHashes, withoutHashes } from '../key-lists.ts';
+import { okList } from '../long-answers.ts';
 import { changed, refusal, requireArray, requireObject, requireWritable } from '../refusals.ts';
 import type { Route } from '../route.ts';
 import { ApplicationAnswer } from '../schemas.ts';
@@ -24,7 +25,7 @@ export const appRoutes: readonly Route[] = [
     level: 'vhost',
     summary: 'Names of all applications',
     response: Type.Array(Type.String()),
-    handle: ({ vhost }) => ok([...vhost.applications.keys()]),
+    handle: ({ vhost }) => okList([...vhost.applications.keys()], (name) => name),
   },
   {
     method: 'POST',

@@ -1,6 +1,7 @@
-import { queueStatuses } from '../../monitoring/queues.ts';
+import { queueStatus } from '../../monitoring/queues.ts';
 import { Type } from '../../util/typebox.ts';
 import { ok } from '../envelope.ts';
+import { okList } from '../long-answers.ts';
 import type { Route } from '../route.ts';
 import { QueueStatusSchema } from '../schemas.ts';
 
@@ -23,6 +24,6 @@ export const internalsV1Routes: readonly Route[] = [
     level: 'server',
     summary: 'State of all internal queues',
     response: Type.Array(QueueStatusSchema),
-    handle: ({ control }) => ok(queueStatuses(control.queueStatuses())),
+    handle: ({ control }) => okList(control.queues, (queue) => queueStatus(queue.status())),
   },
 ];

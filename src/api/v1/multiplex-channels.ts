@@ -9,6 +9,7 @@ import { type Answer, acknowledge, ok } from '../envelope.ts';
 import { ApiError, causedBy, type ErrorCode, notSaved } from '../errors.ts';
 import { isJsonObject } from '../json/json-value.ts';
 import { refuseMembers } from '../json/member-check.ts';
+import { okList } from '../long-answers.ts';
 import type { AppRequest, Route } from '../route.ts';
 
 const COLLECTION = '/v1/vhosts/{vhost}/apps/{app}/multiplexChannels';
@@ -22,7 +23,7 @@ export const multiplexRoutes: readonly Route[] = [
     level: 'app',
     summary: 'Names of all multiplex channels',
     response: Type.Array(Type.String()),
-    handle: async (request) => ok((await channelsOf(request, 'MUX_APP_NOT_FOUND')).channels.map(({ name }) => name)),
+    handle: async (request) => okList((await channelsOf(request, 'MUX_APP_NOT_FOUND')).channels, ({ name }) => name),
   },
   {
     method: 'POST',

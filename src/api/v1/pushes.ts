@@ -12,6 +12,7 @@ import { type Answer, acknowledge, ok } from '../envelope.ts';
 import { ApiError, type ErrorCode } from '../errors.ts';
 import { textIn } from '../json/json-value.ts';
 import { refuseMembers } from '../json/member-check.ts';
+import { okList } from '../long-answers.ts';
 import { requireObject } from '../refusals.ts';
 import type { AppRequest, Route } from '../route.ts';
 import { PushRequestSchema, PushTaskSchema, TaskIdSchema } from '../schemas.ts';
@@ -82,9 +83,9 @@ async function stopPush({ vhost, app, control, body }: AppRequest): Promise<Answ
   return acknowledge();
 }
 
-function pushes({ vhost, app, control, body }: AppRequest): Answer {
+function pushes({ vhost, app, control, body }: AppRequest): Answer | Promise<Answer> {
   const id = textIn(body, 'id');
-  return ok(control.pushes.pushes({ vhost: vhost.name, app: app.name }, id === '' ? null : id));
+  return okList(control.pushes.pushes({ vhost: vhost.name, app: app.name }, id === '' ? null : id), (task) => task);
 }
 
 /** Required members of a wrong type count as absent, as in the reference server; the protocol is looked at first, as there. */

@@ -7,6 +7,7 @@ import { type Answer, ok } from '../envelope.ts';
 import { ApiError } from '../errors.ts';
 import { memberOf, textIn } from '../json/json-value.ts';
 import { refuseMembers } from '../json/member-check.ts';
+import { okList } from '../long-answers.ts';
 import { requireObject } from '../refusals.ts';
 import type { AppRequest, Route } from '../route.ts';
 import { RecordRequestSchema, RecordTaskSchema, TaskIdSchema } from '../schemas.ts';
@@ -76,10 +77,10 @@ async function stopRecord(request: AppRequest): Promise<Answer> {
   return ok(stopped);
 }
 
-function records(request: AppRequest): Answer {
+function records(request: AppRequest): Answer | Promise<Answer> {
   const owner = ownerOf(request);
   const id = textIn(request.body, 'id');
-  return ok(request.control.recordings.records(owner, id === '' ? null : id));
+  return okList(request.control.recordings.records(owner, id === '' ? null : id), (task) => task);
 }
 
 /** The application with its settings for recordings; it must have some. */

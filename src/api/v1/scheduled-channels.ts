@@ -4,9 +4,10 @@ import { definitionFromJson } from '../../services/schedule/definition-json.ts';
 import { ScheduleProblem } from '../../services/schedule/schedule-definition.ts';
 import { Type } from '../../util/typebox.ts';
 import { ScheduledChannelChangeSchema, ScheduledChannelRequestSchema, ScheduledChannelSchema } from '../channel-schemas.ts';
-import { type Answer, acknowledge, ok } from '../envelope.ts';
+import { type Answer, acknowledge } from '../envelope.ts';
 import { ApiError, causedBy, notSaved } from '../errors.ts';
 import { isJsonObject, memberOf } from '../json/json-value.ts';
+import { okInSlices, okList } from '../long-answers.ts';
 import type { AppRequest, Route } from '../route.ts';
 
 const LIST = '/v1/vhosts/{vhost}/apps/{app}/scheduledChannels';
@@ -23,7 +24,7 @@ export const scheduledChannelRoutes: readonly Route[] = [
     handle: async ({ control, app }) => {
       const schedules = control.schedules.of(app);
       await schedules?.ready();
-      return ok(schedules?.names ?? []);
+      return okList(schedules?.names ?? [], (name) => name);
     },
   },
   {
@@ -84,7 +85,7 @@ async function information(request: AppRequest): Promise<Answer> {
   await schedules?.ready();
   const name = request.parameter('channel');
   const channel = schedules?.information(name) ?? null;
-  if (channel !== null) return ok(channel);
+  if (channel !== null) return await okInSlices(channel);
   throw new ApiError(app.stream(name) === undefined ? 'APP_OR_STREAM_NOT_FOUND' : 'CHANNEL_OF_ANOTHER_KIND');
 }
 

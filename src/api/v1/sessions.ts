@@ -4,6 +4,7 @@ import { sessionStatistics } from '../../monitoring/session-stats.ts';
 import { Type } from '../../util/typebox.ts';
 import { acknowledge, ok } from '../envelope.ts';
 import { ApiError } from '../errors.ts';
+import { okList } from '../long-answers.ts';
 import type { Route, StreamRequest } from '../route.ts';
 import { SessionStatisticsSchema } from '../schemas.ts';
 
@@ -26,7 +27,7 @@ export const sessionRoutes: readonly Route[] = [
     summary: 'Names of the sessions of a stream: WebRTC by default, other protocols by `protocol`',
     query: QUERY,
     response: Type.Array(Type.String()),
-    handle: (request) => ok(sessionsIn(request).map(({ id }) => id)),
+    handle: (request) => okList(sessionsIn(request), ({ id }) => id),
   },
   {
     method: 'DELETE',

@@ -10,6 +10,7 @@ import { type Answer, acknowledge, ok } from '../envelope.ts';
 import { ApiError, causedBy, type ErrorCode } from '../errors.ts';
 import { isJsonObject, memberOf } from '../json/json-value.ts';
 import { refuseMembers } from '../json/member-check.ts';
+import { okList } from '../long-answers.ts';
 import { requireObject } from '../refusals.ts';
 import type { AppRequest, Route } from '../route.ts';
 import { PullRequest, StreamInformation } from '../schemas.ts';
@@ -25,7 +26,7 @@ export const streamRoutes: readonly Route[] = [
     level: 'app',
     summary: 'Names of all inbound streams',
     response: Type.Array(Type.String()),
-    handle: ({ control, app }) => ok([...app.streams, ...control.waitingStreams(app)].map(({ name }) => name)),
+    handle: ({ control, app }) => okList([...app.streams, ...control.waitingStreams(app)], ({ name }) => name),
   },
   {
     method: 'POST',

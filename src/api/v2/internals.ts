@@ -1,5 +1,5 @@
 import { SAMPLE_MS } from '../../monitoring/figure-history.ts';
-import { queueStatuses } from '../../monitoring/queues.ts';
+import { queueStatus } from '../../monitoring/queues.ts';
 import type { LogLevel } from '../../util/gated-lines.ts';
 import { LOG_LEVELS } from '../../util/log-levels.js';
 import { formatTimestamp } from '../../util/timestamp.ts';
@@ -7,6 +7,7 @@ import { Type } from '../../util/typebox.ts';
 import { ok } from '../envelope.ts';
 import { ApiError } from '../errors.ts';
 import { memberOf } from '../json/json-value.ts';
+import { okList } from '../long-answers.ts';
 import { requireObject } from '../refusals.ts';
 import type { Route } from '../route.ts';
 import { CodecModuleSchema, QueueStatusSchema, Timestamp } from '../schemas.ts';
@@ -48,7 +49,7 @@ export const internalsV2Routes: readonly Route[] = [
     level: 'server',
     summary: 'State of all internal queues',
     response: Type.Array(QueueStatusSchema),
-    handle: ({ control }) => ok(queueStatuses(control.queueStatuses())),
+    handle: ({ control }) => okList(control.queues, (queue) => queueStatus(queue.status())),
   },
   {
     method: 'GET',

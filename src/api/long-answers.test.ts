@@ -1,0 +1,47 @@
+import { expect, test } from 'vitest';
+import { ok } from './envelope.ts';
+import { jsonInSlices, okInSlices, okList } from './long-answers.ts';
+
+/** The steps of a long answer take `work` ms each, so that it has slices. */
+function busy(work: number): void {
+  const end = performance.now() + work;
+  while (performance.now() < end);
+}
+
+async function turnsDuring(work: () => unknown): Promise<number> {
+  let turns = 0;
+  const turn = (): void => {
+    turns += 1;
+    next = setImmediate(turn);
+  };
+  let next = setImmediate(turn);
+  await work();
+  clearImmediate(next);
+  return turns;
+}
+
+const names = Array.from({ length: 1000 }, (_, n) => `stream "${n}"`);
+
+test('a long list is the same as a short one, and lets others have their turns', async () => {
+  const wanted = ok(names);
+  let answer: unknown;
+  const turns = await turnsDuring(async () => {
+    answer = await okList(names, (name) => {
+      busy(0.02);
+      return name;
+    });
+  });
+  expect(answer).toEqual(wanted);
+  expect(turns).toBeGreaterThan(2);
+});
+
+test('a short list is answered at once', () => {
+  expect(okList(['a', 'b'], (name) => ({ name }))).toEqual(ok([{ name: 'a' }, { name: 'b' }]));
+  expect(okList([], (name) => name)).toEqual(ok([]));
+});
+
+test('a deep answer is the same in slices', async () => {
+  const value = { b: [{ d: [], c: {} }, null, [[1]], 'é'], a: undefined, '': { names } };
+  expect(await okInSlices(value)).toEqual(ok(value));
+  expect(await jsonInSlices([])).toBe('[]');
+});
