@@ -37,7 +37,7 @@ const METRICS = {
   external: gauge('millrace_external_memory_bytes', 'Memory outside of the heap that JavaScript objects hold, buffers included'),
   loopDelay: {
     name: 'millrace_event_loop_delay_seconds',
-    help: 'Delay of a timer of the main thread that is due ten times a second, since the first request of metrics',
+    help: 'Delay of a timer of the main thread that is due ten times a second on average, at random moments, since the first request of metrics',
     type: 'histogram',
   },
   loopActive: counter('millrace_event_loop_active_seconds_total', 'Time in which the event loop of the main thread was active'),
