@@ -32,7 +32,7 @@ type CertificateTexts = Pick<CertificatePair, 'cert' | 'key'>;
 /** The TLS port of an API. */
 export interface ApiTls {
   readonly port: number;
-  /** Rejects when there is none that can be used. */
+  /** Rejects if no certificate can be used. */
   readonly load: () => Promise<CertificateTexts>;
   /** False: HTTP/1.1 only. Default: true. */
   readonly http2?: boolean;
@@ -43,7 +43,7 @@ export interface ApiTls {
 /** Access rules of the API. */
 export interface ApiRules {
   readonly accessToken: string;
-  /** Further ones. */
+  /** Further tokens. */
   readonly accessTokens?: readonly AccessToken[];
   /** Host names that may be used to reach the API; `*` for any. */
   readonly hostNames: readonly string[];
@@ -55,52 +55,52 @@ export interface ApiServerOptions extends ApiRules {
   readonly control: ControlPlane;
   /** The routes; default: the whole API. */
   readonly routes?: readonly Route[];
-  /** For the log; default: `API`. */
+  /** The API's name in the log; default: `API`. */
   readonly what?: string;
   /** Version of the product, without leading `v`. */
   readonly version: string;
   /** The commit of the code; empty if unknown. */
   readonly revision: string;
-  /** Addresses of peers are not shown. */
+  /** Hides addresses of peers. */
   readonly privacyProtection?: boolean;
-  /** Connections of each port at once; absent: no limit. */
+  /** Limit of open connections of each port; absent: no limit. */
   readonly maxConnections?: number;
   /** Limits and counts connections; absent: no limit. */
   readonly limiter?: ConnectionLimiter;
   readonly logger: Logger;
   readonly health: Health;
-  /** Where media comes and goes; absent: nowhere. */
+  /** Listeners for media; absent: none. */
   readonly listeners?: Listeners;
-  /** Addresses on which its ports listen. */
+  /** Addresses on which media ports listen. */
   readonly mediaHosts?: readonly string[];
   /** Addresses to bind. */
   readonly addresses: readonly string[];
-  /** Null for no plain port; 0 for any free one. */
+  /** Null for no plain port; 0 for any free port. */
   readonly port: number | null;
   /** Null for no TLS port. */
   readonly tls: ApiTls | null;
   readonly timeoutScale?: TimeoutScale;
 }
 
-/** How long clients are waited for, ms. */
+/** Time limits for clients, ms. */
 const TIMES = {
   handshake: 10_000,
   /** From accepting a connection to its first request. */
   first: 20_000,
-  /** For the head of a request, and for all of it. */
+  /** Until the headers of a request, and until all of it have arrived. */
   headers: 10_000,
   request: 30_000,
-  /** Without a request. */
+  /** Connection without a request. */
   idle: 60_000,
-  /** For an answer to be taken. */
+  /** Response that the client does not read. */
   send: 60_000,
-  /** For a client to end its side after we have. */
+  /** Client that does not close its side after the server has. */
   linger: 2000,
   sweep: 1000,
 };
-/** A request without `Host` is served, as HTTP/1.0 clients send it. */
+/** A request without `Host` is served, because HTTP/1.0 clients send none. */
 const HTTP1_OPTIONS = { requireHostHeader: false, maxHeaderSize: 65_536 };
-/** The log's name of the token that has none. */
+/** The name of the main token in the log. */
 const MAIN_TOKEN = 'AccessToken';
 const HTTP2_SETTINGS = { maxConcurrentStreams: 100 };
 
@@ -113,7 +113,7 @@ export class ApiServer {
   readonly #servers: Server[] = [];
   readonly #secure: Http2SecureServer[] = [];
   readonly #watches: ConnectionWatch[] = [];
-  /** Open connections of all ports: `closeAllConnections` of Node.js misses those of HTTP/2 and those that have left HTTP. */
+  /** Open connections of all ports: `closeAllConnections` of Node.js misses those of HTTP/2, and those no longer in HTTP. */
   readonly #sockets = new Set<Socket>();
 
   /** @throws TypeError when an access token is empty or half a hash */
@@ -179,7 +179,7 @@ export class ApiServer {
     this.#dispatcher.amend(admissionRules(rules));
   }
 
-  /** Meets new clients of the TLS port with another certificate; connections keep theirs. Throws for bad PEM. */
+  /** Offers new clients of the TLS port another certificate; open connections keep theirs. Throws for bad PEM. */
   setCertificate({ cert, key }: CertificateTexts): void {
     for (const server of this.#secure) server.setSecureContext({ cert, key });
   }
@@ -191,7 +191,7 @@ export class ApiServer {
     this.#wrongTokens.close();
     this.#options.tls?.release?.();
     for (const watch of this.#watches.splice(0)) watch.stop();
-    // A server that never listened calls back, too, with an error that says so.
+    // A server that never listened calls back, too, with an error.
     const closed = Promise.all(closing.map((server) => new Promise((resolve) => server.close(resolve))));
     for (const socket of this.#sockets) socket.destroy();
     await closed;
@@ -225,14 +225,14 @@ export class ApiServer {
       settings: HTTP2_SETTINGS,
     });
     secure.setTimeout(idle);
-    // Not among the options that it knows.
+    // `http2` does not take these as options.
     Object.assign(secure, this.#http1Times());
     this.#secure.push(secure);
     secure.on('tlsClientError', (error: NodeJS.ErrnoException, socket: Socket) => {
       if (isPlainRequest(error)) this.#options.limiter?.fault(spokePlain(socket.localPort), socket.remoteAddress ?? '');
       socket.destroy();
     });
-    // The compatibility layer of http2 gives requests and responses the shape that http has.
+    // The compatibility layer of http2 gives requests and responses the form of http.
     return this.#watched(secure as unknown as Server);
   }
 
@@ -241,7 +241,10 @@ export class ApiServer {
     return { headersTimeout: headers, requestTimeout: request, keepAliveTimeout: idle, connectionsCheckingInterval: sweep };
   }
 
-  /** Answers requests, ends connections in time, and answers what node keeps from the handler: CONNECT, which has a response only in HTTP/2, and expectations. */
+  /**
+   * Answers requests, ends connections in time, and answers the requests that Node.js keeps from the handler: CONNECT, which has a response
+   * only in HTTP/2, and expectations.
+   */
   #watched(server: Server): Server {
     server.on('connection', (socket: Socket) => {
       this.#sockets.add(socket);
@@ -267,7 +270,7 @@ export class ApiServer {
     return server;
   }
 
-  /** Answers a connection whose request could not be read. */
+  /** Answers a connection whose request cannot be parsed. */
   readonly #answerBroken = (error: NodeJS.ErrnoException & { readonly rawPacket?: Uint8Array }, socket: Socket): void => {
     if (beginsTls(error.rawPacket)) this.#options.limiter?.fault(spokeTls(socket.localPort), socket.remoteAddress ?? '');
     if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy();

@@ -6,7 +6,7 @@ import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { tokenDigest } from '../util/token-digest.ts';
 import { ApiError } from './errors.ts';
 
-/** A token with what its holder may do. */
+/** A token and the rights of its holder. */
 export interface AccessToken extends TokenHolder {
   /** In the clear, or as a hash (`tokenDigest`). */
   readonly value: string;
@@ -14,9 +14,9 @@ export interface AccessToken extends TokenHolder {
 
 /** A client that has shown a token. */
 export interface TokenHolder {
-  /** For the log. */
+  /** Name for the log. */
   readonly name: string;
-  /** False: what changes nothing, without secrets. */
+  /** False: only requests that change nothing, and answers without secrets. */
   readonly mayWrite: boolean;
   /** The only permitted path; absent: all paths. */
   readonly path?: string;
@@ -84,7 +84,7 @@ const READERS: ReadonlyMap<string, (credential: string) => readonly Buffer[]> = 
 
 const COLON = 0x3a;
 
-/** The whole text first, as the contract has it; then user and password, which the first colon divides (RFC 7617). */
+/** The whole text first, as in the contract; then user and password, separated by the first colon (RFC 7617). */
 function basicCandidates(credential: string): readonly Buffer[] {
   const whole = Buffer.from(credential, 'base64');
   const colon = whole.indexOf(COLON);

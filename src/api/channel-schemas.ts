@@ -26,7 +26,7 @@ const AudioMap = Type.Array(
   }),
 );
 
-/** The request to make a scheduled channel. */
+/** The request to create a scheduled channel. */
 export const ScheduledChannelRequestSchema = Type.Object({
   stream: Type.Object({
     name: Type.String(),
@@ -40,7 +40,7 @@ export const ScheduledChannelRequestSchema = Type.Object({
   programs: Type.Optional(Type.Array(ScheduleProgram)),
 });
 
-/** The request to change one: each of the two is replaced as a whole. */
+/** The request to change a scheduled channel: each of the two members is replaced as a whole. */
 export const ScheduledChannelChangeSchema = Type.Object({
   fallbackProgram: Type.Optional(FallbackProgram),
   programs: Type.Optional(Type.Array(ScheduleProgram)),
@@ -120,7 +120,7 @@ const CHANNEL_OPTIONS = {
   webrtcAutoAbr: Type.Optional(Type.Boolean()),
 };
 
-/** A multiplex channel to be made. */
+/** The request to create a multiplex channel. */
 export const MultiplexRequestSchema = Type.Object({
   outputStream: Type.Object({ name: Type.String(), bypassTranscoder: Type.Optional(Type.Boolean()) }),
   sourceStreams: ChannelSourcesSchema,

@@ -7,7 +7,7 @@ import { contentPolicy, PAGE_HEADERS } from '../pages/page-headers.ts';
 import { acceptsGzip } from '../wire/http/accept-encoding.ts';
 import { PRODUCT } from './envelope.ts';
 
-/** Ports that pages of the console connect to for media. */
+/** Media ports to which pages of the console connect. */
 export interface MediaPorts {
   readonly plain: readonly number[];
   readonly tls: readonly number[];
@@ -43,14 +43,14 @@ export class ConsoleSite {
     return path === '/console' || path.startsWith(FOLDER);
   }
 
-  /** Answers a request that `wants` has taken; rejects when a file of the console cannot be read. */
+  /** Answers a request for which `wants` was true; rejects if a file of the console cannot be read. */
   async answer(request: IncomingMessage, response: ServerResponse, path: string, host: string): Promise<void> {
     if (path === '/') {
       send(request, response, 200, { type: 'text/html; charset=utf-8', policy: contentPolicy(null, null), body: Buffer.from(FRONT) });
       return;
     }
     if (path === '/console') {
-      // Relative: a proxy may have put the API below a path of its own.
+      // A relative URL, because a proxy may serve the API below another path.
       response.writeHead(308, [...SERVER, ...PAGE_HEADERS, 'Location', 'console/', 'Content-Length', '0']);
       response.end();
       return;
@@ -73,7 +73,7 @@ interface Sendable {
   readonly type: string;
   readonly policy: string;
   readonly body: Buffer;
-  /** Further header names and values, in turn. */
+  /** Further header names and values, alternating. */
   readonly more?: readonly string[];
 }
 

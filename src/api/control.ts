@@ -1,4 +1,4 @@
-/** Changes of the server's resources as the API makes them: JSON bodies become definitions, definitions go to the core. */
+/** Changes of the server's resources by the API: JSON bodies become definitions, which go to the core. */
 import { resolve } from 'node:path';
 import {
   type ApplicationConfig,
@@ -43,7 +43,7 @@ export interface LogLevelControl {
   set(level: LogLevel): void;
 }
 
-/** The parts of the server that the API changes and asks. They stay their owners': the control plane closes none. */
+/** The parts of the server that the API changes and reads. Their owners close them. */
 export interface ControlPlaneOptions {
   readonly orchestrator: Orchestrator;
   readonly recordings: FilePublisher;
@@ -52,17 +52,17 @@ export interface ControlPlaneOptions {
   readonly schedules: Schedules;
   readonly multiplex: MultiplexChannels;
   readonly pulls: PullRegistry;
-  /** How definitions are read: macros, and where relative paths start. */
+  /** How definitions are read: macros, and the start of relative paths. */
   readonly reading?: ReadOptions;
-  /** Where applications may have files written; default: anywhere. */
+  /** Folders in which applications may have files written; default: anywhere. */
   readonly writing?: AllowedFolders;
-  /** Loads the certificate files of these virtual hosts again; rejects and keeps the old ones when that fails. */
+  /** Loads the certificate files of these virtual hosts again; if that fails, rejects and keeps the old certificates. */
   readonly reloadCertificates: (virtualHosts: readonly VirtualHost[]) => Promise<void>;
-  /** The transcoder's codecs on this machine, with those in use. */
+  /** The transcoder's codecs on this machine, including those in use. */
   readonly codecModules: () => Promise<CodecModuleItem[]>;
   /** Whether new clients are admitted; default: always. */
   readonly drain?: Drain;
-  /** Requests without a session; default: none. */
+  /** Number of readers without a session; default: none. */
   readonly readers?: () => number;
   /** Level of the log. */
   readonly logLevel: LogLevelControl;
@@ -74,15 +74,15 @@ export interface ControlPlaneOptions {
   readonly logs: LogFeed;
   /** Figures of the last hour. */
   readonly history: FigureHistory;
-  /** The options of each stream. */
+  /** Figures of each stream in the last half hour. */
   readonly streamHistory: StreamHistory;
   /** The answer of `/metrics`. */
   readonly metrics: MetricsCollector;
 }
 
 /**
- * The server as the API drives it. Changes resolve when they are durable; they reject with `ConfigError`
- * or `ControlError`, and then nothing has changed.
+ * The server as controlled by the API. Changes resolve when they are durable; they reject with `ConfigError` or `ControlError` if nothing
+ * has changed.
  */
 export class ControlPlane {
   /** Starts and stops recordings. */
@@ -101,7 +101,7 @@ export class ControlPlane {
   readonly logs: LogFeed;
   /** Figures of the last hour. */
   readonly history: FigureHistory;
-  /** The options of each stream. */
+  /** Figures of each stream in the last half hour. */
   readonly streamHistory: StreamHistory;
   /** Level of the log. */
   readonly logLevel: LogLevelControl;
@@ -173,7 +173,7 @@ export class ControlPlane {
     return this.#orchestrator.meter;
   }
 
-  /** In order of creation. */
+  /** Virtual hosts in order of creation. */
   get virtualHosts(): readonly VirtualHost[] {
     return this.#orchestrator.virtualHosts;
   }
@@ -187,12 +187,12 @@ export class ControlPlane {
     return this.#orchestrator.queues.gauges;
   }
 
-  /** Rejects when no transcoder process comes up that could tell. */
+  /** Rejects if no transcoder process can be started to report them. */
   codecModules(): Promise<CodecModuleItem[]> {
     return this.#codecModules();
   }
 
-  /** Creates a virtual host with the applications in its definition. `host` is required here, though a file may leave it out. */
+  /** Creates a virtual host with the applications in its definition. `host` is required here, unlike in a file. */
   async createVirtualHost(json: unknown): Promise<VirtualHost> {
     const host = readVirtualHost(json, this.#reading);
     if (host.typed.host === undefined) throw new ConfigError('virtualHost.host is not optional', { path: 'virtualHost.host' });
@@ -204,7 +204,7 @@ export class ControlPlane {
     );
   }
 
-  /** Ends everything inside. */
+  /** Deletes a virtual host and ends everything inside. */
   async deleteVirtualHost(name: string): Promise<void> {
     await this.#pulls.deleteAll(name, null, () => this.#orchestrator.deleteVirtualHost(name));
   }
@@ -213,7 +213,7 @@ export class ControlPlane {
     return this.#orchestrator.createApplication(vhost, this.#application(vhost, json));
   }
 
-  /** Throws `ConfigError` for an output profile that no application can have. */
+  /** Throws `ConfigError` for an output profile that is invalid in every application. */
   checkOutputProfile(json: unknown): void {
     readOutputProfile(json, this.#reading);
   }
@@ -226,12 +226,12 @@ export class ControlPlane {
     return this.#orchestrator.replaceApplication(vhost, app, (current) => this.#application(vhost, change(current.echo)));
   }
 
-  /** Gives an application the keys that `change` puts into its present definition; nothing restarts. */
+  /** Replaces the keys of an application by the result of `change` for its present definition; nothing restarts. */
   changeKeys(vhost: string, app: string, change: (echo: JsonObject) => unknown): Promise<Application> {
     return this.#orchestrator.changeKeys(vhost, app, (current) => this.#application(vhost, change(current.echo)));
   }
 
-  /** When the key of a grant was last good, wall clock ms; undefined: not since the server started. */
+  /** Time of the last valid use of the key with this grant, wall clock ms; undefined: unknown. */
   keyUsedAt(grant: string): number | undefined {
     return this.#keyUsedAt(grant);
   }
@@ -250,7 +250,7 @@ export class ControlPlane {
     return this.#pulls.create(application, definition);
   }
 
-  /** Persistent pulled streams that are not there now and return by themselves. */
+  /** Persistent pulled streams that are absent now and will return on their own. */
   waitingStreams(application: Application): WaitingStream[] {
     return this.#pulls.waitingIn(application);
   }
@@ -262,7 +262,7 @@ export class ControlPlane {
     if ('terminate' in stream) stream.terminate(reason);
   }
 
-  /** Loads certificate files again; rejects and keeps the old ones when that fails. */
+  /** Loads certificate files again; if that fails, rejects and keeps the old certificates. */
   reloadCertificates(virtualHosts: readonly VirtualHost[]): Promise<void> {
     return this.#reloadCertificates(virtualHosts);
   }
@@ -299,7 +299,7 @@ export class ControlPlane {
   }
 }
 
-/** A setting for a protection that is not built is never answered with success. */
+/** A setting for an unsupported protection must not be answered with success. */
 function requireProtection(refused: readonly string[]): void {
   if (refused.length > 0) throw new ApiError('NOT_IMPLEMENTED', refused.join('; '));
 }

@@ -1,4 +1,4 @@
-/** Takes a request from its socket to its answer: CORS, host rule, authentication, route, body, lookup, handler. */
+/** Handles a request from its socket to its answer: CORS, host rule, authentication, route, body, lookup, handler. */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
 import { ALLOW_ORIGIN, type CrossDomainPolicy } from '../access/cross-domains.ts';
@@ -36,9 +36,9 @@ const TELLS_REASON: ReadonlySet<string> = new Set<ErrorCode>([
 ]);
 /** Characters. Reading a longer body and answering it takes two turns of the event loop. */
 const LONG_BODY = 65_536;
-/** From here on the fault is ours. */
+/** Statuses from here on are faults of the server. */
 const SERVER_FAULT = 500;
-/** A source that does not deliver: the place of the failure reports it. */
+/** Status for a source that does not deliver, which is logged where it fails. */
 const BAD_GATEWAY = 502;
 /** Headers of an endless answer: proxies must neither cache nor buffer it. */
 const STREAMED = ['Cache-Control', 'no-store', 'X-Accel-Buffering', 'no'];
@@ -62,13 +62,13 @@ export interface DispatcherOptions extends AdmissionRules {
   readonly server: ApiServerFacts;
   readonly wrongTokens: WrongTokenLog;
   readonly logger: Logger;
-  /** For the body of a request to arrive, ms. */
+  /** Time limit for the body of a request, ms. */
   readonly bodyTime: number;
   /** The routes; default: the whole API. */
   readonly routes?: readonly Route[];
 }
 
-/** Answers requests of all API ports. Has no sockets of its own. */
+/** Answers requests of all API ports. It owns no sockets. */
 export class Dispatcher {
   #options: DispatcherOptions;
   readonly #routes: RouteTable;
@@ -89,10 +89,10 @@ export class Dispatcher {
     this.#options = { ...this.#options, ...rules };
   }
 
-  /** Answers `request`; `target` is the request target as it came over the wire. Never rejects. */
+  /** Answers `request`; `target` is the request target as received. Never rejects. */
   handle(request: IncomingMessage, response: ServerResponse, target: string): void {
     const path = rawPath(target);
-    // A port that has some of the routes only has no pages.
+    // A port with only some of the routes has no pages.
     if (path !== null && this.#options.routes === undefined && this.#options.site.wants(request, path)) {
       void this.#showPage(request, response, target, path);
       return;
@@ -102,7 +102,7 @@ export class Dispatcher {
     else this.#sendNow(request, response, target, answer);
   }
 
-  /** Pages obey the rule of host names, and ask for no token. */
+  /** Pages are subject to the rule of host names, and need no token. */
   async #showPage(request: IncomingMessage, response: ServerResponse, target: string, path: string): Promise<void> {
     const host = hostOf(request);
     const refused = this.#options.hosts.check(host);
@@ -115,7 +115,7 @@ export class Dispatcher {
     }
   }
 
-  /** The answer to a request that never has a route (CONNECT). */
+  /** The answer to a request that cannot have a route (CONNECT). */
   refuse(request: IncomingMessage): Answer {
     const asked = this.#admit(request);
     return failure(asked instanceof ApiError ? asked : new ApiError('CONTROLLER_NOT_FOUND'));
@@ -154,7 +154,7 @@ export class Dispatcher {
     return match.route.body === undefined ? this.#call(match, url, request, null) : this.#callWithBody(request, match, url);
   }
 
-  /** No route has this method and path. For a resource declared by a file the first answer is that it cannot be changed. */
+  /** Answers a method and path without a route. For a resource declared by a file, the answer is that it cannot be changed. */
   #refuseUnknown(method: string, path: string, target: string, request: IncomingMessage): Answer | Promise<Answer> {
     const resource = WRITES.has(method) ? this.#routes.find('GET', path) : null;
     const name = resource?.parameters['vhost'] ?? '';
@@ -167,7 +167,7 @@ export class Dispatcher {
     return this.#call({ ...resource, route: { ...resource.route, handle } as Route }, target, request, null);
   }
 
-  /** The holder of the request's token. A wrong token is logged, a missing one is not, because browsers begin without. */
+  /** The holder of the request's token. A wrong token is logged, a missing one is not, because browsers begin without a token. */
   #admit(request: IncomingMessage): TokenHolder | ApiError {
     const { auth, wrongTokens } = this.#options;
     const holder = auth.check(request.headers.authorization);
@@ -264,7 +264,7 @@ export class Dispatcher {
       ...((answer.ineffective?.length ?? 0) > 0 ? [INEFFECTIVE_HEADER] : []),
       ...(answer.reason === undefined ? [] : [REASON_HEADER]),
     ];
-    // A page is shown no others.
+    // Scripts of other origins can read only exposed headers.
     if (own.length > 0 && pairs.some(([name]) => name === ALLOW_ORIGIN)) headers.push('Access-Control-Expose-Headers', own.join(', '));
     headers.push('Content-Type', answer.status === 204 ? 'text/html' : (answer.type ?? 'application/json;charset=UTF-8'));
     for (const [name, value] of answer.headers ?? []) headers.push(name, value);
@@ -279,7 +279,7 @@ export class Dispatcher {
   #send(request: IncomingMessage, response: ServerResponse, target: string, answer: Settled): void {
     if (answer === null) return;
     const headers = this.headers(request.headers, answer);
-    // The rest of the request is not awaited.
+    // The rest of the request will not be read.
     if (answer.status === 408 && request.httpVersionMajor < 2) headers.push('Connection', 'close');
     // HTTP/2 has no reason phrases.
     if (request.httpVersionMajor >= 2) response.writeHead(answer.status, headers);
@@ -320,7 +320,7 @@ function hostOf(request: IncomingMessage): string | undefined {
   return typeof authority === 'string' ? authority : request.headers.host;
 }
 
-/** The part of the answer that the client already has. */
+/** Id of the last event that the client already has. */
 function lastEventIdOf({ headers }: IncomingMessage): string | undefined {
   const id = headers['last-event-id'];
   return typeof id === 'string' ? id : undefined;

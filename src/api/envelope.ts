@@ -5,39 +5,39 @@ import type { ApiError } from './errors.ts';
 import type { FilePart } from './file-answer.ts';
 import { writeJson } from './json/json-writer.ts';
 
-/** A route's answer. `body` is the JSON text, ASCII only, so that its length is its number of bytes; empty without one. */
+/** A route's answer. `body` is the JSON text, ASCII only, so that its length is its number of bytes; empty without a body. */
 export interface Answer {
   readonly status: number;
   readonly body: string;
-  /** Keys of settings in it that have no effect, for a header. */
+  /** Keys of settings in the answer that have no effect, for a header. */
   readonly ineffective?: readonly string[];
   /** Media type of a body that is not JSON; it may have bytes above 127, one for each character. */
   readonly type?: string;
-  /** Bytes of a file instead of `body`: `size` of them. */
+  /** Sends `size` bytes of a file instead of `body`. */
   readonly file?: FilePart;
   readonly size?: number;
-  /** Headers of its own. */
+  /** Further headers. */
   readonly headers?: readonly (readonly [name: string, value: string])[];
-  /** Why it failed, where the contract has a text that does not say so; a header of its own. */
+  /** Reason of the failure, for a header, if the contract's text does not contain it. */
   readonly reason?: string;
   /** All refused parts, for the log. */
   readonly faults?: readonly ApiError[];
-  /** Takes the body over: it is written as things happen, has no length, and ends when its writer says so. */
+  /** Takes over a body without a length, which is written over time and ends when its writer ends it. */
   readonly stream?: (response: ServerResponse) => void;
 }
 
 /** Name of this product in headers. */
 export const PRODUCT = 'Millrace';
-/** Tells the keys of settings that an answer shows and that have no effect. */
+/** Header with the keys of settings in an answer that have no effect. */
 export const INEFFECTIVE_HEADER = 'Millrace-Ineffective';
-/** Tells `Answer.reason`. */
+/** Header with `Answer.reason`. */
 export const REASON_HEADER = 'Millrace-Reason';
 
 /** One item of a batch response. */
 export interface BatchItem {
   readonly status: number;
   readonly json: string;
-  /** Like those of a single response. */
+  /** Like those of a whole response. */
   readonly ineffective?: readonly string[];
   /** The cause of the failure, for the log. */
   readonly fault?: ApiError;
@@ -67,7 +67,7 @@ const REASONS: Readonly<Record<number, string>> = {
 const CONFLICT = 409;
 const OK_TEXT = '{"message":"OK","statusCode":200}';
 
-/** The reason phrase of a status, which is also the message of answers without words of their own. */
+/** The reason phrase of a status, which is also the message of answers without another text. */
 export function reasonPhrase(status: number): string {
   return REASONS[status] ?? 'Unknown';
 }
@@ -92,7 +92,7 @@ export function acknowledge(status = 200): Answer {
   return { status, body: status === 200 ? OK_TEXT : envelope(status, reasonPhrase(status)) };
 }
 
-/** The answer to a batch: a bare array; the HTTP status is the common one of all items, else 207. */
+/** The answer to a batch: a bare array; the HTTP status is the common status of all items, else 207. */
 export function batch(items: readonly BatchItem[]): Answer {
   const first = items[0]?.status ?? 200;
   const status = items.every((item) => item.status === first) ? first : 207;
@@ -107,12 +107,12 @@ export function batchSuccess(response: unknown, ineffective: readonly string[] =
   return { status: 200, json: okEnvelope(response), ...(ineffective.length > 0 && { ineffective }) };
 }
 
-/** A batch item that succeeded and has nothing to tell. */
+/** A batch item that succeeded, without data. */
 export function batchAcknowledgement(): BatchItem {
   return { status: 200, json: OK_TEXT };
 }
 
-/** A batch item that failed: without prefix and suffix, and as the bare status for a name that is taken. */
+/** A failed batch item: without prefix and suffix, and with only the status if a name is taken. */
 export function batchFailure(error: ApiError): BatchItem {
   if (error.status === CONFLICT) return { status: CONFLICT, json: envelope(CONFLICT, reasonPhrase(CONFLICT)), fault: error };
   const message = error.frame === 'config' ? `[Config] ${error.message}` : error.message;

@@ -12,7 +12,7 @@ interface CatalogueEntry {
   readonly text: string;
 }
 
-/** The contract has these words for what fails behind a deletion or a reload: the reason is in the log alone. */
+/** The contract's text for failures of a deletion or a reload. The reason is in the log, and for some codes in a header. */
 const INTERNAL_ERROR = 'Internal Server Error';
 
 /** Every error by its stable code. */
@@ -50,7 +50,7 @@ export const CATALOGUE = {
   MEMBER_INVALID: http(400, 'Invalid [{0}] parameter: it must be {1}'),
   MEMBER_UNKNOWN: http(400, 'Unknown parameter [{0}]: did you mean [{1}]?'),
   CONFIG_INVALID: { status: 400, frame: 'config', text: '{0}' },
-  /** A configuration error found while an existing application is being changed through one of its profiles. */
+  /** A configuration error caused by a change of one profile of an existing application. */
   PROFILE_CONFIG_INVALID: http(400, '[Config] {0}'),
 
   VHOST_EXISTS: http(409, 'The virtual host already exists: [{0}]'),
@@ -181,7 +181,7 @@ export const CATALOGUE = {
   INTERNAL: http(500, INTERNAL_ERROR),
 } as const satisfies Record<string, CatalogueEntry>;
 
-/** Keys of the catalogue. For code alone: clients see the status and the words. */
+/** Keys of the catalogue, for code only: clients see the status and the text. */
 export type ErrorCode = keyof typeof CATALOGUE;
 
 /** A request that cannot be answered with success. Callers branch on `code`; clients see `status` and the framed text. */
@@ -191,7 +191,7 @@ export class ApiError extends Error {
   readonly status: number;
   readonly frame: ErrorFrame;
 
-  /** `args` fill the places of the catalogue's text. */
+  /** `args` replace the places in the catalogue's text. */
   constructor(code: ErrorCode, ...args: readonly string[]) {
     const entry: CatalogueEntry = CATALOGUE[code];
     super(entry.text.replace(/\{(\d)\}/g, (_place, index: string) => args[Number(index)] ?? ''));
@@ -201,19 +201,19 @@ export class ApiError extends Error {
   }
 }
 
-/** An `error` for what could not be made durable: when the disk is to blame, its text says how, unless the contract gives the whole of it. */
+/** `error` for a change that could not be made durable: its text names a fault of the disk, unless the contract fixes the text. */
 export function notSaved(error: ApiError, cause: unknown): ApiError {
   const why = diskFault(cause);
   if (why !== null && error.message !== INTERNAL_ERROR) error.message += `: ${why}`;
   return causedBy(error, cause);
 }
 
-/** How the disk is to blame for an error whose text the contract gives without a reason; null: it is not. */
+/** The fault of the disk behind an error whose text is fixed by the contract; null for other causes. */
 export function diskReason({ message, cause }: ApiError): string | null {
   return message === INTERNAL_ERROR ? diskFault(cause) : null;
 }
 
-/** `error` with its reason, which goes to the log and not to the client. */
+/** `error` with its cause, which goes to the log, and for some codes to a header. */
 export function causedBy(error: ApiError, cause: unknown): ApiError {
   error.cause = cause;
   return error;

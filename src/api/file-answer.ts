@@ -12,7 +12,7 @@ export interface FilePart {
 
 const CHUNK = 256 * 1024;
 
-/** That range of a part. */
+/** The given range of a part of a file. */
 export function rangeOf({ file, ranges }: FilePart, range: ByteRange): FilePart {
   const end = range.offset + range.length;
   const cut: { offset: number; length: number }[] = [];
@@ -26,7 +26,7 @@ export function rangeOf({ file, ranges }: FilePart, range: ByteRange): FilePart 
   return { file, ranges: cut };
 }
 
-/** Sends the bytes and closes the file. A client that takes nothing for `timeoutMs` loses its connection. Never rejects. */
+/** Sends the bytes and closes the file. A client that reads nothing for `timeoutMs` loses its connection. Never rejects. */
 export async function sendFile(response: ServerResponse, { file, ranges }: FilePart, timeoutMs: number): Promise<void> {
   try {
     for (const { offset, length } of ranges) {
@@ -47,7 +47,7 @@ export async function sendFile(response: ServerResponse, { file, ranges }: FileP
   }
 }
 
-/** Rejects if the client has gone, or accepts no data for this long. */
+/** Rejects if the client has gone, or reads no data for this long. */
 function drained(response: ServerResponse, timeoutMs: number): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const late = setTimeout(() => reject(new Error('nothing was taken')), timeoutMs);

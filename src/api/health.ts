@@ -4,22 +4,22 @@ import type { Conditions } from '../util/conditions.ts';
 import type { Answer } from './envelope.ts';
 import { writeJson } from './json/json-writer.ts';
 
-/** Reasons that an answer names at most. */
+/** Limit of reasons in an answer. */
 const MAX_REASONS = 20;
 
-/** How far the server is. */
+/** The phase of the server. */
 export type Phase = 'starting' | 'running' | 'stopping';
 
 /** Reason why a draining server must not get new clients. */
 const DRAINED = 'the server is draining: it refuses new viewers and publishers';
 
-/** The state behind `/health`. The server has one; its owner changes the phase. */
+/** The state behind `/health`. Each server has one; its owner changes the phase. */
 export class Health {
   readonly conditions: Conditions;
   phase: Phase = 'starting';
   readonly #drain: Pick<Drain, 'active'>;
 
-  /** `drain`: default: never. */
+  /** `drain`: default: never active. */
   constructor(conditions: Conditions, drain: Pick<Drain, 'active'> = new Drain()) {
     this.conditions = conditions;
     this.#drain = drain;

@@ -1,4 +1,4 @@
-/** Which host names the API may be called by (`Managers/Host/Names`). */
+/** Host names by which the API may be called (`Managers/Host/Names`). */
 import { compileWildcard } from '../util/wildcard.ts';
 import { ApiError } from './errors.ts';
 
@@ -7,13 +7,13 @@ export class HostRule {
   readonly #patterns: readonly ((name: string) => boolean)[];
   readonly #any: boolean;
 
-  /** `names` may hold the wildcards `*` and `?`; a lone `*` allows every request, also one without a host. */
+  /** `names` may contain the wildcards `*` and `?`; a lone `*` allows every request, including one without a host. */
   constructor(names: readonly string[]) {
     this.#any = names.includes('*');
     this.#patterns = names.map((name) => compileWildcard(name.toLowerCase()));
   }
 
-  /** Null when `host` (as in the Host header, with or without port) is allowed, else the error to answer. */
+  /** Null if `host` (a Host header, with or without port) is allowed, else the error to answer. */
   check(host: string | undefined): ApiError | null {
     if (this.#any) return null;
     const name = withoutPort(host ?? '').toLowerCase();

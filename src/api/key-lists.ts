@@ -1,4 +1,4 @@
-/** Keys inside the definitions of applications: shown without their hashes, and kept when a client sends the shown form back. */
+/** Keys inside the definitions of applications: shown without their hashes, and kept if a client sends the shown form. */
 import { KEY_LISTS } from '../config/index.ts';
 import type { JsonObject } from '../core/definition.ts';
 import { isJsonObject, memberOf, nameIn } from './json/json-value.ts';
@@ -17,13 +17,13 @@ export function shownKey(item: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(item).filter(([member]) => !SECRETS.includes(member)));
 }
 
-/** A definition as answers show it. */
+/** A definition for an answer. */
 export function withoutHashes(definition: JsonObject): JsonObject {
   const lists = KEY_LISTS.filter((list) => definition[list] !== undefined);
   return { ...definition, ...Object.fromEntries(lists.map((list) => [list, keysIn(definition, list).map(shownKey)])) };
 }
 
-/** `changed` with the hashes of those keys of `present` that it names without giving the key. */
+/** `changed` with the hashes of `present` for keys that it names without the key itself. */
 export function withKnownHashes(present: JsonObject, changed: JsonObject): JsonObject {
   const lists = KEY_LISTS.flatMap((list) => {
     const items = memberOf(changed, list);

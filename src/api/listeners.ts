@@ -4,13 +4,13 @@ import { portsOf } from '../config/server-config.ts';
 import type { PageSettings } from '../pages/player-page.ts';
 import type { MediaPorts } from './console-site.ts';
 
-/** Ports of something that can be had with and without TLS; a port that is not opened is absent. */
+/** Ports of a service with and without TLS; closed ports are absent. */
 export interface PortPair {
   readonly port?: number;
   readonly tlsPort?: number;
 }
 
-/** By protocol and direction; protocols without a listener are absent. */
+/** Ports by direction and protocol; protocols without a listener are absent. */
 export interface Listeners {
   readonly providers: {
     readonly rtmp?: PortPair;
@@ -26,7 +26,7 @@ export interface Listeners {
   };
 }
 
-/** Listeners of a server that only manages. */
+/** Listeners of a server without media ports. */
 export const NO_LISTENERS: Listeners = { providers: {}, publishers: {} };
 
 /** Listeners of the configuration. */
@@ -66,7 +66,7 @@ export function mediaPorts({ providers, publishers }: Listeners): MediaPorts {
   const pairs = [providers.webrtc, publishers.llhls, publishers.hls, publishers.thumbnail, publishers.webrtc];
   const known = (port: number | undefined): readonly number[] => (port === undefined ? [] : [port]);
   return {
-    // That of RTMP is asked whether it can be reached.
+    // The console requests the RTMP port to test whether it is reachable.
     plain: [...new Set([...pairs, providers.rtmp].flatMap((pair) => known(pair?.port)))],
     tls: [...new Set(pairs.flatMap((pair) => known(pair?.tlsPort)))],
   };

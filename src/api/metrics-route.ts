@@ -6,7 +6,7 @@ import type { Route } from './route.ts';
 
 const OPENMETRICS = /^application\/openmetrics-text\b/i;
 
-/** `GET /metrics`, with the same checks of host and token as every other route; the token of `Managers/Metrics` may ask for nothing else. */
+/** `GET /metrics`, with the same checks of host and token as every other route; the token of `Managers/Metrics` is valid only here. */
 export const metricsRoute: Route = {
   method: 'GET',
   path: '/metrics',
@@ -22,7 +22,7 @@ export const metricsRoute: Route = {
   },
 };
 
-/** OpenMetrics for who prefers it, or likes it as much as anything else. */
+/** OpenMetrics for clients that prefer it, or accept it as gladly as plain text. */
 function formatFor(accept: string): MetricsFormat {
   const wishes = accept.split(',').map((wish) => ({ wish: wish.trim(), weight: Number(/;\s*q=([\d.]+)/i.exec(wish)?.[1] ?? 1) }));
   const open = wishes.find(({ wish }) => OPENMETRICS.test(wish))?.weight ?? 0;
@@ -30,7 +30,7 @@ function formatFor(accept: string): MetricsFormat {
   return open > 0 && open >= plain ? 'openmetrics' : 'prometheus';
 }
 
-/** The credential for `/metrics` only: that of `Managers/Metrics`; none if it is absent. */
+/** The credential for `/metrics` only, from `Managers/Metrics`; none if it is absent. */
 export function metricsTokens({ managers }: ServerConfig): AccessToken[] {
   const { accessToken: value } = managers.metrics;
   return value === '' ? [] : [{ name: 'Managers/Metrics', value, mayWrite: false, path: metricsRoute.path }];

@@ -1,4 +1,4 @@
-/** Bodies of the OpenAPI document that readers can send as they are: one for each operation that needs or takes a body. */
+/** Bodies in the OpenAPI document that readers can send unchanged: one for each operation with a required or optional body. */
 
 const APP = '/v1/vhosts/{vhost}/apps/{app}';
 const STREAM = `${APP}/streams/{stream}`;
@@ -26,7 +26,7 @@ const PROFILE = {
 };
 const ID3 = { eventFormat: 'id3v2', eventType: 'video', events: [{ frameType: 'TXXX', info: 'quiz', data: 'question 1' }] };
 
-/** By method and path of the route. */
+/** Bodies by method and path of the route. */
 export const REQUEST_EXAMPLES: Readonly<Record<string, unknown>> = {
   'POST /v1/vhosts': [{ name: 'mine', host: { names: ['media.example.com'] } }],
   'POST /v1/vhosts/{vhost}/apps': [

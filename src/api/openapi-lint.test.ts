@@ -1,4 +1,4 @@
-/** The OpenAPI document as others judge it: Redocly's linter with the rules that it recommends. */
+/** The OpenAPI document in the judgement of Redocly's linter with its recommended rules. */
 import { createConfig, lintFromString } from '@redocly/openapi-core';
 import { expect, test } from 'vitest';
 import { openApiDocument } from './openapi.ts';
@@ -10,7 +10,7 @@ async function problemsOf(document: object) {
   return problems.map(({ severity, ruleId, message, location }) => `${severity} ${ruleId}: ${message} ${location[0]?.pointer ?? ''}`);
 }
 
-/** It has no token that could be wrong and no name that could be missing. */
+/** `/health` has no token and no names that could be wrong. */
 const HEALTH = expect.stringMatching(/^warn operation-4xx-response: .* #\/paths\/~1health\/get\/responses$/);
 
 test('the linter finds no error, and one warning about an operation that has no invalid requests', async () => {

@@ -1,4 +1,4 @@
-/** Tags of operations, by their paths: the first that matches. Readers of the document show them in this order. */
+/** Tags of operations by their paths: the first match is used. Readers of the document show them in this order. */
 export const TAGS: readonly { readonly name: string; readonly path: RegExp; readonly description: string }[] = [
   { name: 'Statistics', path: /^\/v\d\/stats\//, description: 'Bytes, bit rates and viewers, from the whole server to a single viewer' },
   { name: 'Recordings', path: /:(?:startRecord|stopRecord|records)$/, description: 'Tasks that write streams into files' },

@@ -63,7 +63,7 @@ describe('the OpenAPI document', () => {
       delete: /^delete[A-Z][A-Za-z]+$/,
     };
     expect(operations.filter(({ method, operation }) => verbs[method]?.test(operation.operationId) !== true)).toEqual([]);
-    // A list is what a collection gives, one of its items is got.
+    // Collections are listed, and single items are got.
     const items = operations.filter(({ method, path }) => method === 'get' && /^\/v1\/vhosts.*\/\{\w+\}$/.test(path));
     expect(items.map(({ operation }) => operation.operationId).filter((name) => !name.startsWith('get'))).toEqual([]);
   });

@@ -1,4 +1,4 @@
-/** The API as an OpenAPI 3.1 document, made of the routes and of the schemas they name. */
+/** The API as an OpenAPI 3.1 document, generated from the routes and their schemas. */
 import type { TSchema } from '@sinclair/typebox';
 import { AccessKeySchema, ApplicationSchema, type JsonSchema, jsonSchemaOf, OutputProfileSchema } from '../config/index.ts';
 import * as channels from './channel-schemas.ts';
@@ -23,7 +23,7 @@ const SECURITY_SCHEMES = {
   },
   bearerToken: { type: 'http', scheme: 'bearer', description: 'The access token, not encoded' },
 };
-/** Answers that every operation with a token may give. */
+/** Responses that every operation with a token may give. */
 const UNAUTHORIZED = '#/components/responses/Unauthorized';
 const JSON_TYPE = 'application/json';
 
@@ -54,7 +54,7 @@ const INEFFECTIVE = {
 };
 const REASON = { [REASON_HEADER]: { description: 'Reason, if the message does not have it', schema: { type: 'string' } } };
 
-/** The document for `routes`; `version` is that of the product. Plain data. */
+/** The document for `routes`; `version` is that of the product. The result is plain data. */
 export function openApiDocument(routes: readonly Route[], version: string): JsonSchema {
   const steps = documentSteps(routes, version);
   for (let step = steps.next(); ; step = steps.next()) if (step.done === true) return step.value;
@@ -113,10 +113,10 @@ function requestOf({ method, path }: Route, body: TSchema, used: Map<TSchema, st
 }
 
 function responses(route: Route, used: Map<TSchema, string>): object {
-  // A request without token and names cannot be wrong.
+  // A request without token and names cannot be invalid.
   if (route.open === true) return plain(route, used);
   const error = { $ref: ERROR };
-  // A batch whose items all fail is answered by item, too.
+  // A batch whose items all fail is answered item by item, too.
   const failed = route.batch === true ? { anyOf: [error, { type: 'array', items: error }] } : error;
   return {
     ...(route.plain === undefined ? successes(route, used) : plain(route, used)),
@@ -153,7 +153,7 @@ function successes(route: Route, used: Map<TSchema, string>): object {
   return { [success]: whole, 207: mixed };
 }
 
-/** A named schema by its name, an array of one by that of its items, anything else in full. */
+/** A named schema by its name, an array of a named schema by that of its items, any other in full. */
 function reference(schema: TSchema, used: Map<TSchema, string>): JsonSchema {
   const name = NAMES.get(schema);
   if (name !== undefined) {

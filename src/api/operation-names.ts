@@ -1,10 +1,10 @@
-/** Names of operations in the OpenAPI document, by which generated clients name their methods: a verb, and what it is about. */
+/** Names of operations in the OpenAPI document, from which generated clients name their methods: a verb and its object. */
 
 const APP = '/v1/vhosts/{vhost}/apps/{app}';
 const STREAM = `${APP}/streams/{stream}`;
 const APP_V2 = '/v2/vhosts/{vhost}/apps/{app}';
 
-/** By method and path of the route; each name once, and for good: programs call them. */
+/** By method and path of the route. Names are unique and must not change: programs call them. */
 export const OPERATION_NAMES: Readonly<Record<string, string>> = {
   'GET /v1/version': 'getVersion',
   'GET /v1/server': 'getServer',

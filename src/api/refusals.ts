@@ -8,7 +8,7 @@ import { isJsonObject } from './json/json-value.ts';
 /** The object of a change. */
 export interface Subject {
   readonly vhost: string;
-  /** Empty when the change is about the virtual host. */
+  /** Empty if the change concerns the virtual host. */
   readonly app: string;
   /** Error for a change that could not be carried out or made durable. */
   readonly failed: ErrorCode;
@@ -46,18 +46,18 @@ export async function changed<T>(change: Promise<T>, subject: Subject): Promise<
   }
 }
 
-/** Objects of a file cannot be changed by the API. */
+/** Throws `ApiError` for objects of a file, which the API cannot change. */
 export function requireWritable(vhost: VirtualHost): void {
   if (vhost.readOnly) throw new ApiError('VHOST_READ_ONLY', vhost.name);
 }
 
-/** The body of a request that takes several items; throws `ApiError` (`BODY_NOT_ARRAY`) for any other, without looking at the items. */
+/** The body of a request that takes several items; throws `ApiError` (`BODY_NOT_ARRAY`) for any other value. The items are not checked. */
 export function requireArray(body: unknown): readonly unknown[] {
   if (!Array.isArray(body)) throw new ApiError('BODY_NOT_ARRAY');
   return body;
 }
 
-/** The body of a request that takes one item; throws `ApiError` (`BODY_NOT_OBJECT`) for any other, without looking at the members. */
+/** The body of a request that takes one item; throws `ApiError` (`BODY_NOT_OBJECT`) for any other value. The members are not checked. */
 export function requireObject(body: unknown): JsonObject {
   if (!isJsonObject(body)) throw new ApiError('BODY_NOT_OBJECT');
   return body;

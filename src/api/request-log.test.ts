@@ -6,7 +6,7 @@ import { RequestLog } from './request-log.ts';
 
 const APP = '/v1/vhosts/default/apps/app';
 
-/** The lines about one request. */
+/** The log lines about one request. */
 function told(method: string, answer: Answer, more: { readonly target?: string; readonly body?: unknown; readonly reads?: boolean } = {}) {
   const logger = new RecordingLogger();
   const asked = { target: APP, body: undefined, reads: false, peer: '192.0.2.7', token: 'panel', ...more };

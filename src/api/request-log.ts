@@ -1,4 +1,4 @@
-/** Log lines about requests of the API: changes, and everything that was refused or failed, with the reason. */
+/** Log lines about requests of the API: changes, and all refusals and failures, with the reason. */
 import type { IncomingMessage } from 'node:http';
 import { secretsOf } from '../config/index.ts';
 import { withoutOwnSecrets } from '../util/known-secrets.ts';
@@ -8,9 +8,9 @@ import type { Answer } from './envelope.ts';
 import type { ApiError } from './errors.ts';
 
 const READS: ReadonlySet<string | undefined> = new Set(['GET', 'HEAD', 'OPTIONS']);
-/** Answers to reads that say how things are: a browser without a token, a stream that is not live, the end of a file. */
+/** Statuses of reads that are no fault: a browser without a token, a stream that is not live, the end of a file. */
 const ORDINARY: ReadonlySet<number> = new Set([401, 404, 416]);
-/** Faults of one batch that a line names. */
+/** Limit of a batch's faults in a line. */
 const MAX_FAULTS = 3;
 const MAX_LENGTH = 500;
 const REFUSED = 400;
@@ -19,9 +19,9 @@ const FAILED = 500;
 /** The fields of a line besides the response. */
 export interface AnsweredRequest {
   readonly target: string;
-  /** Its body, whose secrets an error may repeat; undefined: none was read. */
+  /** The body, whose secrets an error may repeat; undefined: none was read. */
   readonly body: unknown;
-  /** Whether the request changes nothing, whatever its method. */
+  /** Whether the request changes nothing, regardless of its method. */
   readonly reads: boolean;
   readonly peer: string | undefined;
   /** Name of its token. */
@@ -36,7 +36,7 @@ export class RequestLog {
     this.#logger = logger;
   }
 
-  /** `answer` has left. */
+  /** Logs a request whose `answer` has been sent. */
   answered({ method }: Pick<IncomingMessage, 'method'>, { target, body, reads, peer, token }: AnsweredRequest, answer: Answer): void {
     const { status, faults = [] } = answer;
     const isRead = reads || READS.has(method);

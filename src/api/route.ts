@@ -1,4 +1,4 @@
-/** Routes, and how a path finds one. */
+/** Routes, and the search for the route of a path. */
 import type { TSchema } from '@sinclair/typebox';
 import type { Application } from '../core/application.ts';
 import type { InboundStream } from '../core/inbound-stream.ts';
@@ -9,7 +9,7 @@ import type { ErrorCode } from './errors.ts';
 import type { Health } from './health.ts';
 import type { Listeners } from './listeners.ts';
 
-/** HTTP methods that routes of the contract have. */
+/** HTTP methods of the contract's routes. */
 export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 
 /** Facts about the API server itself. */
@@ -17,13 +17,13 @@ export interface ApiServerFacts {
   readonly version: string;
   readonly gitVersion: string;
   readonly health: Health;
-  /** Where media comes and goes. */
+  /** Ports of media. */
   readonly listeners: Listeners;
   /** Addresses on which media ports listen. */
   readonly mediaHosts: readonly string[];
-  /** Addresses of peers are not shown. */
+  /** Hides addresses of peers. */
   readonly privacyProtection: boolean;
-  /** Loads the certificate of the API server again. Null when it has no TLS port. */
+  /** Loads the certificate of the API server again; null if it has no TLS port. */
   readonly reloadCertificate: (() => Promise<void>) | null;
 }
 
@@ -31,19 +31,19 @@ export interface ApiServerFacts {
 export interface Request {
   readonly control: ControlPlane;
   readonly server: ApiServerFacts;
-  /** The URL that was requested. */
+  /** The URL of the request. */
   readonly url: string;
   /** Null for a request without a body. */
   readonly body: unknown;
   /** Whether the client may change things; false on open routes, which have no client. */
   readonly mayWrite: boolean;
-  /** Where a client that follows events left off (`Last-Event-ID`). */
+  /** Last event of a client that continues to follow events (`Last-Event-ID`). */
   readonly lastEventId?: string | undefined;
-  /** A parameter of the pattern, as the path has it. */
+  /** A parameter of the pattern, as written in the path. */
   parameter(name: string): string;
-  /** A value of the query string, decoded; undefined when it is not there. */
+  /** A value of the query string, decoded; undefined if absent. */
   query(name: string): string | undefined;
-  /** A header of the request by its name in lower case; of several the first. */
+  /** The first header of this name, which is in lower case. */
   header(name: string): string | undefined;
 }
 
@@ -51,11 +51,11 @@ export interface Request {
 export interface VhostRequest extends Request {
   readonly vhost: VirtualHost;
 }
-/** Given to handlers of routes of the level `app`: both names have been found. */
+/** For handlers of routes of level `app`: both objects exist. */
 export interface AppRequest extends VhostRequest {
   readonly app: Application;
 }
-/** Given to handlers of routes of the level `stream`. The stream may end while a handler awaits. */
+/** For handlers of routes of level `stream`. The stream may end while a handler awaits. */
 export interface StreamRequest extends AppRequest {
   readonly stream: InboundStream;
 }
@@ -69,31 +69,31 @@ interface RouteBase {
   /** `/v1/vhosts/{vhost}/apps/{app}:action`; `{vhost}`, `{app}`, `{stream}` are looked up, down to its level, before the handler runs. */
   readonly path: string;
   readonly summary: string;
-  /** Known members of the query string with their meaning; all others are ignored. */
+  /** Known members of the query string with their meanings; all others are ignored. */
   readonly query?: Readonly<Record<string, string>>;
   /** Schema of the request body, if there is one. */
   readonly body?: TSchema;
-  /** It may as well be left out. */
+  /** The body may be left out. */
   readonly bodyOptional?: boolean;
   /** Schema of `response` in the envelope. */
   readonly response?: TSchema;
   /** Answers with an array of envelopes. */
   readonly batch?: boolean;
-  /** Status of success, default 200; null when there is none, because the route is not built. */
+  /** Status of success, default 200; null for an unsupported route, which has none. */
   readonly success?: 200 | 201 | null;
   /** The error for a missing application or stream; default: the error that names it. */
   readonly missing?: ErrorCode;
-  /** A POST that changes nothing: tokens that may only read may ask. */
+  /** A POST that changes nothing, so read-only tokens may send it. */
   readonly reads?: boolean;
-  /** Tokens that may only read may not ask, although it changes nothing. */
+  /** Read-only tokens may not send the request, although it changes nothing. */
   readonly needsWrite?: boolean;
   /** Open to every client: neither access token nor host name is checked. */
   readonly open?: boolean;
-  /** A request with a `token` in the query need not authenticate: the handler judges it. */
+  /** A request with a `token` in the query need not authenticate: the handler checks it. */
   readonly signed?: boolean;
   /** Schema of the data of server-sent events, for routes that answer with them instead of an envelope. */
   readonly events?: TSchema;
-  /** Successes, and failures of a route that is open, without an envelope, by status. */
+  /** Responses without an envelope, by status: successes, and failures of an open route. */
   readonly plain?: Readonly<Record<number, TSchema>>;
   /** Media types of `plain` that are not JSON, without parameters. */
   readonly type?: string | readonly string[];
@@ -106,7 +106,7 @@ export type Route =
   | (RouteBase & { readonly level: 'app'; readonly handle: Handler<AppRequest> })
   | (RouteBase & { readonly level: 'stream'; readonly handle: Handler<StreamRequest> });
 
-/** A route that fits a path, with the raw text of its parameters. */
+/** A route that matches a path, with the raw text of its parameters. */
 export interface RouteMatch {
   readonly route: Route;
   readonly parameters: Readonly<Record<string, string>>;
@@ -145,7 +145,7 @@ export class RouteTable {
   }
 }
 
-/** Parameters never hold a slash, so the number of slashes already tells most routes apart. */
+/** Parameters never contain a slash, so the number of slashes already excludes most routes. */
 function shapeOf(method: string, path: string): string {
   let slashes = 0;
   for (let at = path.indexOf('/'); at >= 0; at = path.indexOf('/', at + 1)) slashes += 1;

@@ -61,5 +61,5 @@ const resources: readonly Route[] = [
   healthRoute,
 ];
 
-/** Every route of the API; where two fit a path, the earlier wins. */
+/** Every route of the API; if two match a path, the earlier one is used. */
 export const routes: readonly Route[] = [...resources, ...recordedFileRoutes, metricsRoute, openApiRoute(() => routes)];

@@ -1,16 +1,16 @@
-/** Schemas of answers: the contract tests check every answer against them, and OpenAPI is made of them. */
+/** Schemas of answers: the contract tests check every answer against them, and OpenAPI is generated from them. */
 
 import type { TSchema } from '@sinclair/typebox';
 import { VirtualHostSchema } from '../config/index.ts';
 import { ProviderKind, PublisherKind, SourceType } from '../core/kinds.ts';
 import { Type } from '../util/typebox.ts';
 
-/** A wall clock as all answers write it. */
+/** A wall clock time, in the form of all answers. */
 export const Timestamp = Type.String({ pattern: '^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}[+-]\\d\\d:\\d\\d$' });
 const Count = Type.Integer({ minimum: 0 });
 const closed = { additionalProperties: false };
 
-/** A virtual host to be created: other than in a file, `host` is required. */
+/** A virtual host to be created: unlike in a file, `host` is required. */
 export const VirtualHostDefinition: TSchema = { ...VirtualHostSchema, required: [...VirtualHostSchema.required, 'host'] };
 
 /** A virtual host; its members are described by the configuration reference. */
@@ -230,7 +230,7 @@ export const DumpRequestSchema = Type.Object({
   userData: Type.Optional(Type.String()),
 });
 
-/** Names a dump, or all of an output stream. */
+/** Selects a dump, or all dumps of an output stream. */
 export const DumpSelectionSchema = Type.Object({ outputStreamName: Type.String(), id: Type.Optional(Type.String()) });
 
 /** A dump. */

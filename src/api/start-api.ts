@@ -26,7 +26,7 @@ export interface ApiParts extends ControlPlaneOptions {
   readonly timeoutScale: TimeoutScale;
 }
 
-/** Access rules of a configuration; `accessToken` is the effective one, because the configuration may have none. */
+/** Access rules of a configuration; `accessToken` is the effective token, because the configuration may have none. */
 export function apiRules(config: ServerConfig, accessToken: string): ApiRules {
   const { host, api } = config.managers;
   const { defaults } = config;
@@ -43,7 +43,7 @@ export function apiRules(config: ServerConfig, accessToken: string): ApiRules {
   };
 }
 
-/** Opens the ports of `Bind/Managers/API`. Resolves with null where there are none. */
+/** Opens the ports of `Bind/Managers/API`. Resolves with null without any. */
 export async function startApi(config: ServerConfig, parts: ApiParts): Promise<ApiServer | null> {
   const { api } = config.bind.managers;
   if (api === undefined || (api.port === undefined && api.tlsPort === undefined)) {

@@ -9,7 +9,7 @@ import { ControlPlane } from './control.ts';
 import { metricsRoute, metricsTokens } from './metrics-route.ts';
 import type { ApiParts } from './start-api.ts';
 
-/** Opens the port. Resolves with null where there is none. Without a token of its own it asks for none. */
+/** Opens the port. Resolves with null without one. If it has no token, it requires none. */
 export async function startMetrics(config: ServerConfig, parts: ApiParts): Promise<ApiServer | null> {
   const { metrics } = config.bind.managers;
   if (metrics === undefined) return null;

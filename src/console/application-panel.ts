@@ -10,7 +10,7 @@ import { beginningOf, isObject, type JsonObject, patchOf, type Schema, schemaWit
 
 /** Path of an application. */
 export const APP = '/v1/vhosts/{vhost}/apps/{app}';
-/** These have their own routes or cannot be changed. */
+/** Members with routes of their own, and members that cannot be changed. */
 const FIXED = ['name', 'dynamic', 'outputProfiles', 'publishKeys', 'playTokens'];
 /** The lists of keys, with the names that the pages use. */
 const KEYS = [
@@ -43,7 +43,7 @@ interface PanelOptions {
   readonly context: Context;
   readonly vhost: string;
   readonly definition: JsonObject;
-  /** Declared in a configuration file. */
+  /** The virtual host is declared in a configuration file. */
   readonly isReadOnly: boolean;
   readonly show: ShowForm;
   readonly onSecret: (secret: Secret) => void;

@@ -95,7 +95,7 @@ function whyNot(address: string | null): string {
   return `Not possible from this page: browsers give camera and screen only to pages that came over HTTPS or from the same machine, and this one came from ${location.origin}. Open the console over HTTPS, or use a program with the addresses of this page.`;
 }
 
-/** Phones have no screen to give, and pages that are not secure have nothing. */
+/** Phones cannot share their screen, and insecure pages can share nothing. */
 function offers(what: 'getUserMedia' | 'getDisplayMedia'): boolean {
   return typeof navigator.mediaDevices?.[what] === 'function';
 }

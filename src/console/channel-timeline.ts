@@ -30,7 +30,7 @@ export interface ScheduledChannelInformation {
 }
 
 const HALF = 0.5;
-/** More would be too narrow to see. */
+/** Limit of items: more would be too narrow to see. */
 const MAX_PIECES = 60;
 
 /** The items of the current program in order, with a mark at the current position; the current and the next item as text. */

@@ -41,7 +41,7 @@ function QrCode({ text, label }: { readonly text: string; readonly label: string
   </svg>`;
 }
 
-/** Pages without TLS that are not on this machine have no clipboard: they have the command of the field's menu, which copies what is marked. */
+/** Pages without TLS on other machines have no clipboard: they use the browser's copy command for the selected text. */
 async function copyText(text: string, field: HTMLInputElement | null): Promise<boolean> {
   field?.select();
   try {

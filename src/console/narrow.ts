@@ -1,7 +1,7 @@
 /** Whether the page is as narrow as on a phone, where the most important part comes first. */
 import { useEffect, useState } from 'preact/hooks';
 
-/** The same as in the style sheet. */
+/** As in the style sheet. */
 const NARROW = '(max-width: 600px)';
 
 /** Follows the width of the window. Reading order and keyboard order must match, so a style sheet alone cannot reorder the page. */

@@ -15,7 +15,7 @@ interface Delays {
 /** Time limit for the first frame or audio; then the player starts again. */
 const FIRST_MS = 15_000;
 const AGAIN_MS = 3000;
-/** What the server says over the WebSocket for every refusal, as players expect. */
+/** The server's text over the WebSocket for every refusal, as players expect. */
 const REFUSAL = 'Cannot create offer';
 const REFUSED = 'the server has no such stream for WebRTC, or does not let this viewer play it; its log says which.';
 

@@ -6,7 +6,7 @@ import type { PlayerListener, Playing } from './playing.ts';
 /** The stream of a panel. */
 export interface PlayerOptions {
   readonly title: string;
-  /** What the delay is measured against. */
+  /** The reference point of the delay. */
   readonly delayOf: string;
   /** Null: not available, for the reason in `missing`. */
   readonly url: string | null;

@@ -121,7 +121,7 @@ function Target({ label, noun, placeholder, start, onDone }: TargetOptions): Vie
   </form>`;
 }
 
-/** The last part of an RTMP URL is the stream key, a member of its own in the API. */
+/** The last part of an RTMP URL is the stream key, which is a separate member in the API. */
 function pushOf(output: string, target: string) {
   const common = { id: newId('push'), stream: { name: output } };
   if (!/^rtmps?:/i.test(target)) return { ...common, protocol: /^srt:/i.test(target) ? 'srt' : 'mpegts', url: target };

@@ -11,7 +11,7 @@ export const ACCESS_TOKEN_FILE = 'access-token';
 
 /**
  * The API token of an installation without a configured one: random, created at the first start and kept in the state folder with mode
- * 0600. Anything else of that name is set aside. Rejects, naming the file, if it cannot be stored.
+ * 0600. Anything else with that name is set aside. Rejects, naming the file, if it cannot be stored.
  */
 export async function loadOrCreateAccessToken(
   stateFolder: string,

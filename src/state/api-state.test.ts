@@ -75,7 +75,7 @@ test('a failed or interrupted start removes no documents', async () => {
   expect(readdirSync(join(folder, 'vhosts')).filter((name) => name.endsWith('.json'))).toEqual([]);
   failed.takeBack();
   expect(readdirSync(join(folder, 'vhosts'))).toEqual(['notes.txt', 'v.json']);
-  // No state is left to be forgotten.
+  // After `takeBack` there is nothing to delete.
   await failed.forget();
   expect([existsSync(join(folder, 'vhosts/v.json')), said()]).toEqual([true, []]);
   new ApiState(folder, logger).hide();

@@ -1,4 +1,4 @@
-/** All state that the API made, for operators who start without it. */
+/** All state that the API created, for operators who start without it. */
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { showHidden } from '../util/hidden-characters.ts';
@@ -14,14 +14,14 @@ const MADE_BY_API: readonly (readonly [folder: string, noun: string])[] = [
   ['pushes', 'push tasks'],
 ];
 const SUFFIX = '.json';
-/** Documents of such names are never loaded. */
+/** Documents with such names are never loaded. */
 const HIDDEN_SUFFIX = '.json.forgetting';
-/** Names that a line of the log holds at most. */
+/** Limit of names in a line of the log. */
 const MAX_NAMES = 100;
 
 interface Hidden {
   readonly noun: string;
-  /** Document by document. */
+  /** The hidden files, one for each document. */
   readonly files: readonly string[];
   readonly names: readonly string[];
 }
@@ -40,7 +40,7 @@ export class ApiState {
     this.#logger = logger;
   }
 
-  /** Call before anything loads documents. Throws `StateFolderProblem` when one cannot be hidden; then all are where they were. */
+  /** Call before anything loads documents. Throws `StateFolderProblem` if one cannot be hidden; then all are back in place. */
   hide(): void {
     try {
       this.#hidden = MADE_BY_API.map(([folder, noun]) => ({ noun, ...hideAll(join(this.#folder, folder)) }));
@@ -67,7 +67,7 @@ export class ApiState {
     this.#hidden = null;
   }
 
-  /** Restores everything hidden, by any process; a document that was recreated since stays. Never throws. Done before it returns. */
+  /** Restores everything hidden, by any process, before it returns; a document that was recreated since stays. Never throws. */
   takeBack(): void {
     for (const [folder] of MADE_BY_API) {
       const path = join(this.#folder, folder);
@@ -99,7 +99,7 @@ function hideAll(folder: string): Pick<Hidden, 'files' | 'names'> {
   return { files, names };
 }
 
-/** `strict`: throws for a folder that is there and cannot be read. */
+/** `strict`: throws for an existing folder that cannot be read. */
 function entriesOf(folder: string, suffix: string, strict?: 'strict'): string[] {
   try {
     const entries = readdirSync(folder, { withFileTypes: true });
@@ -110,7 +110,7 @@ function entriesOf(folder: string, suffix: string, strict?: 'strict'): string[] 
   }
 }
 
-/** `<virtual host>/<application>/<name or id>` as far as the document has them; empty for one that cannot be read. */
+/** `<virtual host>/<application>/<name or id>`, as far as the document has them; empty for an unreadable one. */
 function titleOf(text: string): string {
   try {
     const document = JSON.parse(text);

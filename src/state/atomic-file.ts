@@ -21,8 +21,8 @@ export async function writeFileAtomic(path: string, content: string | Iterable<s
 }
 
 /**
- * Like `writeFileAtomic`, but it resolves as soon as the new file survives the death of this process. `durable` resolves
- * when it survives a loss of power too, and rejects with the file system's error when that cannot be had.
+ * Like `writeFileAtomic`, but it resolves as soon as the new file survives the death of this process. `durable` resolves when it survives a
+ * loss of power too, and rejects with the file system's error if it may not.
  */
 export async function writeFileSoon(path: string, content: string, mode = 0o644): Promise<{ readonly durable: Promise<void> }> {
   const temporary = temporaryOf(path);
@@ -35,7 +35,7 @@ export async function writeFileSoon(path: string, content: string, mode = 0o644)
     await rm(temporary, { force: true });
     throw error;
   }
-  // It stays open until then, so that waiting for the new file takes no longer than necessary.
+  // The file stays open until then, so that waiting for it takes no longer than necessary.
   return { durable: syncAndClose(file).then(() => syncPath(dirname(path))) };
 }
 
@@ -49,7 +49,7 @@ export async function removeFileDurable(path: string): Promise<void> {
   await syncPath(dirname(path));
 }
 
-/** Files and folders alike. */
+/** Flushes a file or a folder. */
 async function syncPath(path: string): Promise<void> {
   await syncAndClose(await open(path, 'r'));
 }

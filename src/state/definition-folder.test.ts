@@ -139,7 +139,7 @@ test('an invalid file is logged once per change, and its last valid definition s
   write('a', 'broken');
   for (let scan = 0; scan < 3; scan += 1) {
     await definitions.scan();
-    // The same again is no change.
+    // Unchanged content is no change.
     write('a', 'broken');
   }
   expect(definitions.get('a')).toBe('ok');
@@ -264,7 +264,7 @@ test('of many files a hundred are checked per turn, besides new, missing and not
   const names = Array.from({ length: 250 }, (_, index) => `f${String(index).padStart(3, '0')}`);
   for (const name of names) write(name, 'ok');
   let tell: (name: string | null) => void = () => undefined;
-  // It has no timer within the test.
+  // No timer checks within the test.
   const many = open(undefined, {
     scanMs: 1e9,
     watch: (_folder, told) => {
@@ -331,7 +331,7 @@ test('a file among many is found before its turn by a notification', async () =>
   await definitions.start();
   news();
   write('f999', 'ok twice');
-  // It would have its turn in the tenth.
+  // Its turn would be the tenth.
   for (let turn = 0; turn < 9; turn += 1) await definitions.turn();
   expect(news()).toEqual(['f999=ok twice']);
 });

@@ -14,15 +14,15 @@ import { removeFileDurable, writeFileAtomic } from './atomic-file.ts';
 import { FolderHints, type FolderWatch } from './folder-hints.ts';
 
 const SCAN_MS = 1000;
-/** A file that is replaced by a slow copy is missing for a moment. */
+/** A file replaced by a slow copy is missing for a moment. */
 const MISSING_SCANS = 3;
 const MAX_FILES = 1000;
-/** Files checked per turn, besides those with a notice of the system; the others are checked in later turns. */
+/** Files checked per turn, besides those with a notice from the system; the others are checked in later turns. */
 const MAX_LOOKS_AT_ONCE = 100;
 const MAX_BYTES = 2 * 1024 * 1024;
-/** File systems take 255 bytes; the name of the temporary file appends 17. */
+/** File systems allow 255 bytes; the name of the temporary file appends 17. */
 const MAX_FILE_NAME_BYTES = 238;
-/** Files that an interrupted write leaves behind. */
+/** Files left by interrupted writes. */
 const TEMPORARY = /\.[0-9a-f]{12}\.tmp$/;
 
 /** Contents of a folder, and their observer. */
@@ -33,9 +33,9 @@ export interface DefinitionFolderOptions<Definition> {
   readonly extension: string;
   /** The kind of definition, for the log: `scheduled channel`. */
   readonly what: string;
-  /** Where files may be written. */
+  /** Folders in which files may be written. */
   readonly allowed: AllowedFolders;
-  /** Files of other names are not read, and told once. */
+  /** Files with other names are not read, and logged once. */
   readonly isName: (name: string) => boolean;
   /** Throws, or rejects with, an `Error` with the reason. Later files wait for it. */
   readonly parse: (text: string, name: string, file: string) => Definition | Promise<Definition>;
@@ -45,33 +45,33 @@ export interface DefinitionFolderOptions<Definition> {
   /** Exceptions are logged. */
   readonly removed: (name: string) => void;
   readonly logger: Logger;
-  /** How often files are looked at, ms; default: every second. */
+  /** Interval of checks, ms; default: every second. */
   readonly scanMs?: number;
   /** For tests; see `FolderHints`. */
   readonly watch?: FolderWatch;
 }
 
-/** A definition whose file could not be read again. */
+/** A definition whose file would be too large to be read again. */
 export class DefinitionTooLarge extends Error {
   override readonly name = 'DefinitionTooLarge';
 }
 
 interface KnownFile<Definition> {
-  /** Differs when the file may have been written. */
+  /** Changes when the file may have been written. */
   identity: string;
-  /** Of the content that was read last. */
+  /** Digest of the content read last. */
   digest: string;
-  /** The last valid definition with the digest of its text; null: there was none. */
+  /** The last valid definition with the digest of its text; null if there was none. */
   inForce: { readonly definition: Definition; readonly digest: string } | null;
-  /** Scans that have not found it. */
+  /** Number of successive scans without the file. */
   missing: number;
 }
 
 /**
- * Follows definition files. Every second it checks up to a hundred files, of more those with a notice of the system and the others in
- * turns; a change of content counts. An unreadable file is logged once per change and its previous definition stays in force; a file
- * missing in three scans in a row is gone. A folder that cannot be listed changes nothing. Writes are atomic, on disk before they resolve,
- * and known at once. Operations run one after the other.
+ * Follows definition files. Every second it checks up to a hundred files; if there are more, those with a notice from the system, and the
+ * others in turns. Only a change of content is reported. An unreadable file is logged once per change and its previous definition stays in
+ * force; a file missing in three successive scans counts as removed. A folder that cannot be listed changes nothing. Writes are atomic, on
+ * disk before they resolve, and known at once. Operations run one after the other.
  */
 export class DefinitionFolder<Definition> {
   readonly folder: string;
@@ -80,7 +80,7 @@ export class DefinitionFolder<Definition> {
   /** Logged faults by file; a different fault is logged again. */
   readonly #told = new Map<string, string>();
   readonly #hints: FolderHints;
-  /** Known files in the order in which they have their turns. */
+  /** Known files in the order of their turns. */
   #waiting: string[] = [];
   #tail: Promise<unknown> = Promise.resolve();
   #timer: NodeJS.Timeout | null = null;
@@ -94,7 +94,7 @@ export class DefinitionFolder<Definition> {
     this.#hints = new FolderHints(options.folder, options);
   }
 
-  /** Makes the folder, reads its files, and then checks them every second. Never rejects: unusable files are logged. */
+  /** Creates the folder, reads its files, and then checks them every second. Never rejects: unusable files are logged. */
   async start(): Promise<void> {
     await this.#inOrder(async () => {
       await this.#makeFolder().catch((error: unknown) => this.#tell('', `the folder cannot be used: ${messageOf(error)}`));
@@ -108,12 +108,12 @@ export class DefinitionFolder<Definition> {
     this.#timer ??= setInterval(tick, this.#options.scanMs ?? SCAN_MS).unref();
   }
 
-  /** Looks at all files now. */
+  /** Checks all files now. */
   async scan(): Promise<void> {
     await this.#inOrder(() => this.#scan(null));
   }
 
-  /** One check, as it runs every second: of the files whose turn it is or that have a notice. */
+  /** One check, as every second: of the files whose turn it is or that have a notice. */
   async turn(): Promise<void> {
     this.#scanning = true;
     try {
@@ -137,12 +137,12 @@ export class DefinitionFolder<Definition> {
     return this.#files.get(name)?.inForce?.definition;
   }
 
-  /** The file of a name, whether it is there or not. */
+  /** The file of a name, whether it exists or not. */
   pathOf(name: string): string {
     return join(this.folder, `${name}${this.#options.extension}`);
   }
 
-  /** Whether there can be a file for this name. */
+  /** Whether a file can have this name. */
   canName(name: string): boolean {
     const { extension, isName } = this.#options;
     return isName(name) && dirname(this.pathOf(name)) === this.folder && Buffer.byteLength(`${name}${extension}`) <= MAX_FILE_NAME_BYTES;
@@ -154,9 +154,9 @@ export class DefinitionFolder<Definition> {
   }
 
   /**
-   * Writes what `make` makes of the definition there is (undefined: none) and takes it over before it resolves; nothing comes between. Rejects
-   * with the file system's error, `PathRefused`, `DefinitionTooLarge`, an error about the name, or what `make` throws; the old file is still
-   * there then.
+   * Writes the result of `make` for the present definition (undefined: none) and takes it over before it resolves, without interruption.
+   * Rejects with the file system's error, `PathRefused`, `DefinitionTooLarge`, an error about the name, or the exception of `make`; the old
+   * file is still there then.
    */
   change(name: string, make: (current: Definition | undefined) => Definition): Promise<void> {
     return this.#inOrder(async () => {
@@ -175,7 +175,7 @@ export class DefinitionFolder<Definition> {
       if (before === undefined && this.#files.size >= MAX_FILES) throw new Error(`the folder has ${MAX_FILES} files already`);
       await this.#makeFolder();
       await writeFileAtomic(path, text);
-      // The next scan takes it for the same by its content.
+      // The next scan finds the same content, so it reports no change.
       const digest = digestOf(text);
       this.#files.set(name, { identity: '', digest, inForce: { definition: written, digest }, missing: 0 });
       this.#told.delete(name);
@@ -183,7 +183,7 @@ export class DefinitionFolder<Definition> {
     });
   }
 
-  /** Removes a definition with its file. Rejects with the file system's error, and nothing has changed then. */
+  /** Removes a definition with its file. Rejects with the file system's error if nothing has changed. */
   remove(name: string): Promise<void> {
     return this.#inOrder(async () => {
       this.#requireName(name);
@@ -245,7 +245,7 @@ export class DefinitionFolder<Definition> {
       .map((entry) => entry.name.slice(0, -extension.length))
       .sort();
     const names = found.filter(isName);
-    // Known files keep their places when there are too many.
+    // If there are too many files, known ones keep their places.
     names.sort((a, b) => Number(this.#files.has(b)) - Number(this.#files.has(a)));
     const unsupported = found.find((name) => !isName(name));
     if (names.length > MAX_FILES) {
@@ -258,7 +258,7 @@ export class DefinitionFolder<Definition> {
     return names.slice(0, MAX_FILES);
   }
 
-  /** False for a file that has just gone. */
+  /** False for a file that is gone. */
   async #look(name: string): Promise<boolean> {
     const path = this.pathOf(name);
     try {
@@ -280,7 +280,7 @@ export class DefinitionFolder<Definition> {
     const digest = digestOf(text);
     if (file.digest === digest) return;
     file.digest = digest;
-    // Any result is news.
+    // Every result after a change is reported again.
     this.#told.delete(name);
     if (file.inForce?.digest === digest) return;
     try {
@@ -304,10 +304,10 @@ export class DefinitionFolder<Definition> {
    * is too large.
    */
   async #read(path: string, identity: string | null): Promise<{ readonly identity: string; readonly text: string } | null> {
-    // Most often this is all: each file is looked at each second.
+    // The usual case: every file is checked each second.
     if (identity !== null && identityOf(await stat(path, { bigint: true })) === identity) return null;
     const real = await realpath(path);
-    // A link within the folder is how containers are given files.
+    // Containers get files as links within the folder.
     const root = await realpath(this.folder);
     if (!real.startsWith(root === '/' ? root : `${root}/`)) throw new Error('it is a symbolic link that leads out of the folder');
     const file = await open(real, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
@@ -317,7 +317,7 @@ export class DefinitionFolder<Definition> {
       if (stats.size > MAX_BYTES) throw new Error(`it is larger than ${MAX_BYTES} bytes`);
       const now = identityOf(stats);
       if (now === identity) return null;
-      // One byte more: it may be growing.
+      // One byte more, because the file may be growing.
       const { buffer, bytesRead } = await file.read(Buffer.alloc(Number(stats.size) + 1), 0, Number(stats.size) + 1, 0);
       return { identity: now, text: buffer.toString('utf8', 0, bytesRead) };
     } finally {

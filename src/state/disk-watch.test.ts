@@ -42,7 +42,7 @@ test('a disk is reported before it is full, when it is full, and when it has roo
   await disks.start();
   expect(conditions.reasons).toEqual([]);
   expect(await turn({ ...ROOMY, free: GIB - 1 })).toEqual(['the disk of state/not/there/yet is nearly full']);
-  // Much of a small disk may be free, and little of a large one.
+  // Free space is judged by its share of a small disk, and by its size on a large one.
   expect(await turn({ free: 6, size: 100, freeFiles: 1e6 })).toEqual([]);
   expect(await turn({ free: 4, size: 100, freeFiles: 1e6 })).toEqual(['the disk of state/not/there/yet is nearly full']);
   expect(await turn({ ...ROOMY, free: 0 })).toEqual(['the disk of state/not/there/yet is full']);

@@ -7,22 +7,22 @@ import { diskFault } from '../util/disk-fault.ts';
 import { type DiskSpace, diskSpace, isLow } from '../util/disk-space.ts';
 import type { Logger } from '../util/logger.ts';
 
-/** How often, ms. */
+/** Interval of checks, ms. */
 const INTERVAL_MS = 10_000;
 
 /** A folder that the server writes to. */
 export interface WatchedFolder {
   /** Absolute; if it is missing, its nearest existing parent is checked. */
   readonly path: string;
-  /** Words for it: `the state folder`. */
+  /** Description: `the state folder`. */
   readonly what: string;
-  /** A file that is there as long as the folder has not been removed or replaced; absent: it may be missing. */
+  /** A file that exists unless the folder was removed or replaced; absent: the folder may be missing. */
   readonly mark?: string;
 }
 
 /** Folders of a disk watch, and its observers. */
 export interface DiskWatchOptions {
-  /** Called with words without paths. */
+  /** Gets texts without paths. */
   readonly conditions: Conditions;
   readonly logger: Logger;
   readonly folders: readonly WatchedFolder[];
@@ -30,7 +30,9 @@ export interface DiskWatchOptions {
   readonly spaceOf?: (folder: string) => Promise<DiskSpace>;
 }
 
-/** Looks at the disks every 10 s from `start` to `stop`, and raises a condition for each folder that cannot be written or is nearly full. */
+/**
+ * Checks the disks every 10 s from `start` to `stop`, and raises a condition for each folder that cannot be written to or is nearly full.
+ */
 export class DiskWatch {
   readonly #options: DiskWatchOptions;
   readonly #spaceOf: (folder: string) => Promise<DiskSpace>;
@@ -44,7 +46,7 @@ export class DiskWatch {
     this.#spaceOf = options.spaceOf ?? diskSpace;
   }
 
-  /** Resolves after the first look; further ones follow until `stop`. Never rejects. */
+  /** Resolves after the first check; others follow until `stop`. Never rejects. */
   start(): Promise<void> {
     this.#timer ??= setInterval(() => void this.look(), INTERVAL_MS).unref();
     return this.look();
@@ -56,7 +58,7 @@ export class DiskWatch {
     this.#timer = null;
   }
 
-  /** Checks all folders once; returns a running check, however slow the disk is. */
+  /** Checks all folders once; returns a check that is already running, which may take long on a slow disk. */
   look(): Promise<void> {
     this.#looking ??= this.#look().finally(() => {
       this.#looking = null;
@@ -118,7 +120,7 @@ export function writeFault(what: string, error: unknown): string {
   return `${what} cannot be written to: ${diskFault(error) ?? 'it cannot be looked at'}`;
 }
 
-/** Rejects with the file system's error for any other trouble than that it is not there. */
+/** False for a missing file; rejects with the file system's error for any other fault. */
 async function isThere(path: string): Promise<boolean> {
   try {
     await stat(path);
@@ -129,7 +131,7 @@ async function isThere(path: string): Promise<boolean> {
   }
 }
 
-/** The folder, or the first above it that is there. Rejects with the file system's error for any other trouble. */
+/** The folder, or its nearest existing parent. Rejects with the file system's error for any other fault. */
 async function deepestThere(path: string): Promise<string> {
   for (let at = path; ; at = dirname(at)) {
     try {

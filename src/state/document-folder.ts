@@ -1,4 +1,4 @@
-/** Small JSON documents in a folder, each replaced atomically and on disk before a write resolves. */
+/** Small JSON documents in a folder, each replaced atomically and flushed to disk before a write resolves. */
 import { readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Logger } from '../util/logger.ts';
@@ -10,7 +10,7 @@ import { copyAside, makeFolder, setAside } from './set-aside.ts';
 const FORMAT = 'millrace-state';
 const VERSION = 1;
 const SUFFIX = '.json';
-/** Documents hold secrets: stream keys, passphrases, passwords in URLs, keys of signed policies. */
+/** Documents contain secrets: stream keys, passphrases, passwords in URLs, keys of signed policies. */
 const MODE = 0o600;
 
 /** A document with its key. */
@@ -19,19 +19,19 @@ export interface StoredDocument<Document> {
   readonly value: Document;
 }
 
-/** Where documents of one kind are kept. */
+/** Folder and form of documents of one kind. */
 export interface DocumentFolderOptions<Document> {
   readonly folder: string;
-  /** Written into every document, so that a stray file is not mistaken for one. */
+  /** Written into every document, so that a stray file is not taken for one. */
   readonly kind: string;
   readonly layout: DocumentLayout<Document>;
   readonly logger: Logger;
 }
 
-/** Documents of one kind. Writes of one document happen in order; a file that cannot be read is set aside, never deleted. */
+/** Documents of one kind. Writes of one document happen in order; an unreadable file is set aside, never deleted. */
 export class DocumentFolder<Document = unknown> {
   readonly #options: DocumentFolderOptions<Document>;
-  /** Tail of the writes under way, by key. */
+  /** Tail of the running writes, by key. */
   readonly #writes = new Map<string, Promise<void>>();
 
   constructor(options: DocumentFolderOptions<Document>) {
@@ -40,7 +40,7 @@ export class DocumentFolder<Document = unknown> {
 
   /**
    * Every readable document, by file name. Torn, foreign and newer documents are renamed to `<file>.broken-<time>` and named in the log.
-   * Makes the folder.
+   * Creates the folder.
    */
   async load(): Promise<StoredDocument<Document>[]> {
     const { folder, logger } = this.#options;
@@ -49,7 +49,7 @@ export class DocumentFolder<Document = unknown> {
     const entries = await readdir(folder, { withFileTypes: true });
     for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
       const path = join(folder, entry.name);
-      // Interrupted writes; a folder belongs to another program.
+      // Removes files of interrupted writes; a folder with such a name belongs to another program.
       if (entry.name.endsWith('.tmp') && entry.isFile()) await rm(path, { force: true });
       if (!entry.name.endsWith(SUFFIX)) continue;
       try {
@@ -66,7 +66,9 @@ export class DocumentFolder<Document = unknown> {
     return this.#inOrder(key, () => writeFileAtomic(this.#pathOf(key), this.#textOf(document), MODE));
   }
 
-  /** Like `save`, but resolves when the document survives this process; against a loss of power it is brought to the disk afterwards. */
+  /**
+   * Like `save`, but resolves when the document survives the death of this process; it is flushed afterwards to survive a loss of power.
+   */
   saveSoon(key: string, document: Document): Promise<void> {
     const written = Promise.withResolvers<void>();
     const durable = this.#inOrder(key, async () => {
@@ -81,12 +83,12 @@ export class DocumentFolder<Document = unknown> {
     return written.promise;
   }
 
-  /** Resolves when the document is gone from disk. */
+  /** Resolves when the document is removed from disk. */
   remove(key: string): Promise<void> {
     return this.#inOrder(key, () => removeFileDurable(this.#pathOf(key)));
   }
 
-  /** Takes a document away whose content turned out to be unusable. */
+  /** Removes a document whose content is unusable, and keeps its file under another name. */
   async setAside(key: string, why: string): Promise<void> {
     await setAside(this.#pathOf(key), why, this.#options.logger);
   }
@@ -96,7 +98,7 @@ export class DocumentFolder<Document = unknown> {
     return copyAside(this.#pathOf(key), why, this.#options.logger);
   }
 
-  /** Resolves when every write under way has ended, well or not. */
+  /** Resolves when all running writes have ended, successfully or not. */
   async settle(): Promise<void> {
     await Promise.allSettled(this.#writes.values());
   }

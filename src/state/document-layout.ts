@@ -1,21 +1,21 @@
 /** The layout of one kind of documents in their files: all of them have `format`, `version` and `kind`. */
 import { createHash } from 'node:crypto';
 
-/** File systems take 255 bytes; endings, temporary and set-aside names append up to 35. */
+/** File systems allow 255 bytes; endings, temporary and set-aside names append up to 35. */
 const MAX_ENCODED_LENGTH = 200;
 
-/** The members beside the three that all documents have, and the name of the file. */
+/** The members besides the three of all documents, and the name of the file. */
 export interface DocumentLayout<Document> {
   readonly write: (document: Document) => object;
   /** Throws an `Error` that names missing members. */
   readonly read: (members: Readonly<Record<string, unknown>>) => Document;
-  /** The name of the file without its ending. Every key maps to another one. */
+  /** The name of the file without its ending; different for every key. */
   readonly encode: (key: string) => string;
-  /** The key of the document in the file `name`, which has no ending here. */
+  /** The key of the document in the file `name`, which is without its ending here. */
   readonly keyOf: (document: Document, name: string) => string;
 }
 
-/** The document is one member, `value`. Keys are chosen by the owner: letters, digits, `-` and `_`, as they are in the names of the files. */
+/** The document is one member, `value`. Keys are chosen by the owner: letters, digits, `-` and `_`, as in file names. */
 export const KEYED: DocumentLayout<unknown> = {
   write: (value) => ({ value }),
   read: ({ value }) => value,
@@ -23,7 +23,7 @@ export const KEYED: DocumentLayout<unknown> = {
   keyOf: (_value, name) => name,
 };
 
-/** The members of the document lie beside the others, and its key is a name of any letters that it tells itself. */
+/** The members of the document are beside the common ones; its key is its name, which may have any characters. */
 export function named<Document extends object>(
   nameOf: (document: Document) => string,
   read: DocumentLayout<Document>['read'],
@@ -31,7 +31,7 @@ export function named<Document extends object>(
   return { write: (document) => document, read, encode: encodeName, keyOf: nameOf };
 }
 
-/** Stays inside the folder, whatever the name. */
+/** The result stays inside the folder for every name. */
 function encodeName(name: string): string {
   const encoded = encodeURIComponent(name).replaceAll('.', '%2E').replaceAll('*', '%2A');
   if (encoded.length <= MAX_ENCODED_LENGTH) return encoded;

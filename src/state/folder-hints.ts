@@ -1,4 +1,4 @@
-/** Reports changed files of a folder, as far as the system does: for network file systems it reports nothing. */
+/** Reports changed files of a folder, if the system does: for network file systems it reports nothing. */
 import { watch as watchFolder } from 'node:fs';
 import { stat } from 'node:fs/promises';
 
@@ -9,14 +9,14 @@ interface FolderWatcher {
 }
 
 /**
- * Asks the system for notices; throws if it cannot give them. `told` gets the name of a file, or null for an unknown file. Default:
+ * Requests notices from the system; throws if there are none. `told` gets the name of a file, or null for an unknown file. Default:
  * `fs.watch`.
  */
 export type FolderWatch = (folder: string, told: (name: string | null) => void) => FolderWatcher;
 
-/** Which names count. */
+/** Selects names of files. */
 export interface FolderHintsOptions {
-  /** With its dot. */
+  /** The extension with its dot. */
   readonly extension: string;
   readonly watch?: FolderWatch;
 }
@@ -36,7 +36,7 @@ export class FolderHints {
   /** A notice that may concern all files: links may have been switched. */
   #all = false;
   #watcher: FolderWatcher | null = null;
-  /** Of the folder that is watched: another one may have taken its place. */
+  /** Identity of the watched folder: another one may have replaced it. */
   #identity = '';
   #closed = false;
 
@@ -45,7 +45,7 @@ export class FolderHints {
     this.#options = options;
   }
 
-  /** Watches the folder that is there now. Never rejects. */
+  /** Watches the present folder. Never rejects. */
   async follow(): Promise<void> {
     const identity = await stat(this.#folder).then(
       ({ dev, ino }) => `${dev} ${ino}`,
@@ -63,7 +63,7 @@ export class FolderHints {
       });
       this.#watcher = watcher;
     } catch {
-      // There are no watches left: every change is found in its turn.
+      // The system has no watches left: every change is found in its turn.
     }
   }
 

@@ -1,4 +1,4 @@
-/** Times of the last use of access keys, kept over restarts. A write for each use is not worth it: a crash loses one minute. */
+/** Times of the last use of access keys, kept over restarts. Writing each use is not worth the cost: a crash loses one minute. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Logger } from '../util/logger.ts';
@@ -6,17 +6,17 @@ import { messageOf } from '../util/message-of.ts';
 import { writeFileAtomic } from './atomic-file.ts';
 
 const FILE_NAME = 'key-uses.json';
-/** At most one write in this time, ms. */
+/** Minimum time between writes, ms. */
 const INTERVAL_MS = 60_000;
 
-/** The kept data: names of keys, which are no secrets, with wall clock times in ms. */
+/** The stored data: names of keys, which are not secret, with wall clock times in ms. */
 export type KeyUseTimes = ReadonlyMap<string, number>;
 
-/** Where the times are kept, and who has them. */
+/** Folder and source of the times. */
 export interface KeyUsesOptions {
   readonly stateFolder: string;
   readonly logger: Logger;
-  /** Of the present keys; no others are kept. */
+  /** Times of the present keys; no others are stored. */
   readonly times: () => KeyUseTimes;
 }
 
@@ -26,7 +26,7 @@ export class KeyUses {
   readonly #file: string;
   /** Contents on disk; null: unknown. */
   #kept: string | null = null;
-  /** Until then nothing is written, because stored times would be lost. */
+  /** Nothing is written before the stored times have been read, because they would be lost. */
   #isLoaded = false;
   #timer: NodeJS.Timeout | null = null;
   #saving: Promise<void> | null = null;
@@ -59,11 +59,11 @@ export class KeyUses {
     this.#timer ??= setInterval(() => void this.save(), INTERVAL_MS).unref();
   }
 
-  /** Resolves when the last times are on disk, or cannot be. Idempotent. */
+  /** Resolves when the last times are on disk, or the write has failed. Idempotent. */
   async stop(): Promise<void> {
     if (this.#timer !== null) clearInterval(this.#timer);
     this.#timer = null;
-    // A write under way may have begun before the last use.
+    // A running write may have begun before the last use.
     await this.#saving;
     await this.save();
   }

@@ -1,4 +1,4 @@
-/** The running configuration, kept in the state folder: the effect of a change of the file can be checked against it. */
+/** A copy of the running configuration in the state folder: `check` compares a changed file with it. */
 import { createHmac, randomBytes } from 'node:crypto';
 import { chmodSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -6,7 +6,7 @@ import { keySalt, type ServerConfig, sealed } from '../config/index.ts';
 import { writeFileAtomic } from './atomic-file.ts';
 
 const FILE_NAME = 'running-config.json';
-/** As the state folder's other secrets: for its owner alone. */
+/** Only for its owner, like the other secrets of the state folder. */
 const MODE = 0o600;
 const SEAL_KEY_BYTES = 32;
 
@@ -14,10 +14,10 @@ const SEAL_KEY_BYTES = 32;
 export interface RunningConfig {
   /** The configuration file, absolute. */
   readonly file: string;
-  /** Its secrets are sealed: `seal` does the same to others. */
+  /** The configuration with sealed secrets; `seal` seals others in the same way. */
   readonly config: ServerConfig;
   readonly seal: (secret: string) => string;
-  /** By which keys of applications were hashed. */
+  /** Salt with which keys of applications were hashed. */
   readonly keySalt: string;
 }
 

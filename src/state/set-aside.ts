@@ -27,7 +27,7 @@ export async function copyAside(file: string, why: string, logger: Logger): Prom
   }
 }
 
-/** Makes `folder` with those above it; a file that has its name is set aside. Rejects with the file system's error. */
+/** Creates `folder` and its parents; a file with its name is set aside. Rejects with the file system's error. */
 export async function makeFolder(folder: string, logger: Logger): Promise<void> {
   try {
     await mkdir(folder, { recursive: true });

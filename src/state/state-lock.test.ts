@@ -13,7 +13,7 @@ beforeEach(() => {
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
 });
 
-/** Another process that holds the lock; `kill` ends it without a word. */
+/** Another process that holds the lock; `kill` ends it without cleaning up. */
 async function holder(): Promise<{ readonly pid: number; kill(): Promise<void> }> {
   const program = `import { StateLock } from ${JSON.stringify(new URL('./state-lock.ts', import.meta.url).href)};
     // Held, as the server holds it: what nobody refers to is collected, and its lock goes with it.
@@ -39,7 +39,7 @@ test('a second process is refused with the id of the holder', async () => {
 test('a killed process releases the lock, although its process id is still in the file', async () => {
   await (await holder()).kill();
   expect(readdirSync(folder)).toContain('server.pid');
-  // Another process has the number now.
+  // Another process has this number now.
   writeFileSync(join(folder, 'server.pid'), `${process.pid} ${hostname()}\n`);
   StateLock.take(folder).release();
 });
@@ -93,7 +93,7 @@ test('a full disk can be locked: the number of the process is for people only', 
     context.skip('a tmpfs cannot be mounted here');
     return;
   }
-  // SQLite needs none of it.
+  // The lock of SQLite needs no free space.
   writeFileSync(join(full, 'filler'), Buffer.alloc(freeBytes(full)));
   const lock = StateLock.take(full);
   expect(() => StateLock.take(full)).toThrow('is in use by');

@@ -6,13 +6,13 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { messageOf } from '../util/message-of.ts';
 
-/** In the state folder as long as a server uses it. It is always empty: it exists to be locked. */
+/** Name of a file in the state folder of a server. The file is always empty: it exists to be locked. */
 export const LOCK_FILE = 'server.lock';
-/** Holder of the lock, for people. */
+/** File that names the holder of the lock, for people. */
 const HOLDER_FILE = 'server.pid';
 /** SQLITE_BUSY. */
 const BUSY = 5;
-/** Takes the exclusive lock of the file now, and writes nothing. */
+/** Takes the exclusive lock of the file at once, and writes nothing. */
 const TAKE = 'PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE';
 
 /** Needs a shared lock for a moment, which the holder of the exclusive lock prevents. */
@@ -24,8 +24,8 @@ export class StateFolderProblem extends Error {
 }
 
 /**
- * The lock of a state folder, by the locks of SQLite, which are the kernel's: they end with the process however it ends, know no process
- * ids, and hold across containers. `release` releases it.
+ * The lock of a state folder, by locks of SQLite, which are the kernel's: they end with the process in every case, need no process ids, and
+ * hold across containers. `release` releases it.
  */
 export class StateLock {
   readonly #database: DatabaseSync;
@@ -36,7 +36,7 @@ export class StateLock {
     this.#holderFile = holderFile;
   }
 
-  /** Takes the lock of `folder`, which is there. Throws `StateFolderProblem` when another server has it, or it cannot be written. */
+  /** Takes the lock of `folder`, which must exist. Throws `StateFolderProblem` if another server has it, or it cannot be written to. */
   static take(folder: string): StateLock {
     const holderFile = join(folder, HOLDER_FILE);
     let database: DatabaseSync | null = null;
@@ -54,7 +54,7 @@ export class StateLock {
     return new StateLock(database, holderFile);
   }
 
-  /** Makes `folder`, where it is not there, and takes its lock. Rejects with `StateFolderProblem`. */
+  /** Creates `folder`, if it is missing, and takes its lock. Rejects with `StateFolderProblem`. */
   static async open(folder: string): Promise<StateLock> {
     await mkdir(folder, { recursive: true }).catch((error: unknown) => {
       throw problemOf(folder, error);
@@ -79,7 +79,7 @@ export class StateLock {
     }
   }
 
-  /** Lets another server have the folder. Idempotent. */
+  /** Releases the folder for another server. Idempotent. */
   release(): void {
     if (!this.#database.isOpen) return;
     try {
@@ -91,7 +91,7 @@ export class StateLock {
   }
 }
 
-/** The meaning of `error`, met while opening the state folder, for the operator. */
+/** Describes for the operator an `error` that occurred while opening the state folder. */
 export function problemOf(folder: string, error: unknown): StateFolderProblem {
   const { code } = error as NodeJS.ErrnoException;
   const detail = messageOf(error);
@@ -139,7 +139,7 @@ function readHolder(file: string): { readonly pid?: string; readonly host?: stri
   }
 }
 
-/** The process on this machine that says it has `folder`, or was killed while it had it; null when none does. Takes no lock. */
+/** The process on this machine that is named as holder of `folder`, or was killed as such; null if there is none. Takes no lock. */
 export function holderOn(folder: string): number | null {
   const { pid = '', host } = readHolder(join(folder, HOLDER_FILE));
   return /^\d+$/.test(pid) && host === hostname() ? Number(pid) : null;

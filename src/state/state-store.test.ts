@@ -39,7 +39,7 @@ describe('StateStore', () => {
     expect((await new StateStore(folder, logger).load()).map(({ name }) => name)).toEqual(names);
     const files = await readdir(folder);
     expect(files.length).toBe(names.length);
-    // Definitions hold secrets.
+    // Definitions contain secrets.
     for (const file of files) expect((await stat(join(folder, file))).mode & 0o777).toBe(0o600);
   });
 

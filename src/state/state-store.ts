@@ -2,7 +2,7 @@ import type { Logger } from '../util/logger.ts';
 import { DocumentFolder } from './document-folder.ts';
 import { named } from './document-layout.ts';
 
-/** One durable document: a virtual host made through the API, with its applications. */
+/** One durable document: a virtual host created through the API, with its applications. */
 export interface StateDocument {
   readonly name: string;
   /** Position among its siblings: documents load in this order. */
@@ -12,7 +12,7 @@ export interface StateDocument {
   readonly applications: readonly unknown[];
 }
 
-/** The virtual hosts made through the API, one document each. */
+/** The virtual hosts created through the API, one document each. */
 export class StateStore {
   readonly #documents: DocumentFolder<StateDocument>;
 
@@ -30,12 +30,12 @@ export class StateStore {
     return this.#documents.save(document.name, document);
   }
 
-  /** Resolves when the document is gone from disk. */
+  /** Resolves when the document is removed from disk. */
   remove(name: string): Promise<void> {
     return this.#documents.remove(name);
   }
 
-  /** Takes a document away whose content turned out to be unusable. */
+  /** Removes a document whose content is unusable, and keeps its file under another name. */
   setAside(name: string, why: string): Promise<void> {
     return this.#documents.setAside(name, why);
   }
@@ -45,7 +45,7 @@ export class StateStore {
     return this.#documents.copyAside(name, why);
   }
 
-  /** Resolves when every write under way has ended, well or not. */
+  /** Resolves when all running writes have ended, successfully or not. */
   settle(): Promise<void> {
     return this.#documents.settle();
   }

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../core/definition.ts';
 
-/** Any JSON value as the reader gives it. */
+/** Any JSON value from the reader. */
 export type JsonValue = null | boolean | number | string | JsonValue[] | { [key: string]: JsonValue };
 
 /** Narrows to a JSON object (not an array, not null). */
@@ -8,12 +8,12 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The own member `name` of an object; undefined when there is none, or no object. */
+/** The own member `name` of an object; undefined without one, and for other values. */
 export function memberOf(value: unknown, name: string): unknown {
   return isJsonObject(value) && Object.hasOwn(value, name) ? value[name] : undefined;
 }
 
-/** The `name` of a definition as text; empty when it has none. */
+/** The `name` of a definition as text; empty without one. */
 export function nameIn(definition: unknown): string {
   const name = memberOf(definition, 'name');
   return typeof name === 'string' || typeof name === 'number' || typeof name === 'boolean' ? String(name) : '';

@@ -1,4 +1,4 @@
-/** Writes JSON the way this API prints it: compact, members sorted by byte order of their keys, ASCII only. */
+/** Writes JSON in the form of this API: compact, members sorted by byte order of their keys, ASCII only. */
 import { Real } from '../../monitoring/real.ts';
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the range of ASCII is meant
@@ -16,7 +16,7 @@ const LAST_PRINTABLE = 0x7e;
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
-/** Serialises `value`; members that are undefined are left out, reals keep their `.0`. */
+/** Serialises `value`; undefined members are left out, reals keep their `.0`. */
 export function writeJson(value: unknown): string {
   switch (typeof value) {
     case 'string':
@@ -60,7 +60,10 @@ function writeString(text: string): string {
   return NON_ASCII.test(quoted) ? quoted.replace(NON_ASCII_ALL, escapeUnit) : quoted;
 }
 
-/** Printable ASCII without quotes and backslashes: nothing to escape. On short texts a loop beats a pattern. */
+/**
+ * Whether a text is printable ASCII without quotes and backslashes, so that nothing must be escaped. On short texts a loop is faster than a
+ * pattern.
+ */
 function isPlain(text: string): boolean {
   for (let index = 0; index < text.length; index += 1) {
     const unit = text.charCodeAt(index);
@@ -93,7 +96,7 @@ function writeObject(object: Readonly<Record<string, unknown>>): string {
   return text === '' ? '{}' : `${text}}`;
 }
 
-/** `"key":`, remembered: nearly all keys are those of this API. */
+/** `"key":`, from a cache, because nearly all keys are those of this API. */
 function keyText(key: string): string {
   const known = KEY_TEXTS.get(key);
   if (known !== undefined) return known;
@@ -102,7 +105,7 @@ function keyText(key: string): string {
   return text;
 }
 
-/** Most objects are built in order already: looking is cheaper than sorting. */
+/** Most objects have their members in order already: checking is cheaper than sorting. */
 function sortedKeys(object: Readonly<Record<string, unknown>>): string[] {
   const keys = Object.keys(object);
   for (let index = 1; index < keys.length; index += 1) {
@@ -111,7 +114,7 @@ function sortedKeys(object: Readonly<Record<string, unknown>>): string[] {
   return keys;
 }
 
-/** UTF-16 order equals byte order except for characters beyond the BMP, which keys of this API never hold. */
+/** UTF-16 order equals byte order except for characters beyond the BMP, which keys of this API never contain. */
 function byteOrder(a: string, b: string): number {
   if (a === b) return 0;
   return a < b ? -1 : 1;

@@ -1,13 +1,13 @@
 /**
- * Reads JSON as leniently as the clients of this API have come to expect: comments, trailing commas, a byte
- * order mark and text behind the first value are accepted. Depth is bounded; the caller bounds the size.
+ * Reads JSON as leniently as the clients of this API expect: comments, trailing commas, a byte order mark and text after the first value
+ * are accepted. Depth is bounded; the caller bounds the size.
  */
 import type { JsonValue } from './json-value.ts';
 
 /** Deepest nesting accepted. */
 export const MAX_JSON_DEPTH = 1000;
 
-/** The text is not JSON. `message` is a block of lines that tells where and why. */
+/** The text is not JSON. `message` is several lines with the position and the reason. */
 export class JsonSyntaxError extends Error {
   override readonly name = 'JsonSyntaxError';
 }
@@ -115,7 +115,7 @@ class Reader {
     return array;
   }
 
-  /** Takes the comma (false) or the closing character (true) behind an item. */
+  /** Reads the comma (false) or the closing character (true) after an item. */
   #endsAfterItem(close: number, complaint: string): boolean {
     this.#skipBlanks(complaint);
     const char = this.#text.charCodeAt(this.#at);
@@ -187,7 +187,7 @@ class Reader {
     return Number.parseInt(digits, 16);
   }
 
-  /** Skips whitespace and comments; a comment without an end is reported as `complaint`. */
+  /** Skips white space and comments; a comment without an end is reported as `complaint`. */
   #skipBlanks(complaint: string): void {
     while (this.#at < this.#text.length) {
       const char = this.#text.charCodeAt(this.#at);
@@ -223,7 +223,7 @@ class Reader {
   }
 }
 
-/** A member named `__proto__` becomes a member, not the prototype. */
+/** A member named `__proto__` is set as a member, not as the prototype. */
 function setMember(object: Members, name: string, value: JsonValue): void {
   if (name === '__proto__') Object.defineProperty(object, name, { value, enumerable: true, configurable: true, writable: true });
   else object[name] = value;

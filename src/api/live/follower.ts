@@ -1,20 +1,20 @@
 /** A client that follows the server live: one endless response of server-sent events. */
 import type { FollowedBoard } from './followed-board.ts';
 
-/** Text of one write, characters: so much may wait in the server for a follower that does not read. */
+/** Limit of one write, characters, which is also the most that waits in the server for a follower that does not read. */
 const MAX_WRITE = 65_536;
 /** Time before a browser reconnects, ms. */
 const RETRY_MS = 2000;
 
 /** The used part of a response. */
 export interface FollowerSink {
-  /** `done` is called when the text has left, or never will. */
+  /** `done` is called when the text has been sent, or never will be. */
   write(text: string, done: () => void): unknown;
   end(text: string): unknown;
   destroy(): unknown;
 }
 
-/** Options of a follower. `onMissed` is called for notices that were gone before it was ready for them. */
+/** Options of a follower. `onMissed` gets the number of entries that the board dropped before the follower could send them. */
 export interface FollowerOptions<N extends { readonly type: string }> {
   readonly board: FollowedBoard<N>;
   readonly sink: FollowerSink;
@@ -33,11 +33,11 @@ export interface FollowerOptions<N extends { readonly type: string }> {
  */
 export class Follower<N extends { readonly type: string }> {
   readonly #options: FollowerOptions<N>;
-  /** Number of the next notice. */
+  /** Number of the next entry. */
   #next: number;
   #text: string;
   #isWriting = false;
-  /** When the last write began; monotonic, ms. */
+  /** Begin of the last write; monotonic, ms. */
   #wroteAt: number;
   #closed = false;
 
@@ -58,12 +58,12 @@ export class Follower<N extends { readonly type: string }> {
     this.#text = `retry: ${RETRY_MS}\n${last === null ? this.#gap(null, board.newest) : ''}`;
   }
 
-  /** Since when a write is under way; null: none is. */
+  /** Begin of the write in flight; null: none. */
   get stalledSince(): number | null {
     return this.#isWriting ? this.#wroteAt : null;
   }
 
-  /** When something was written last. */
+  /** Begin of the last write. */
   get wroteAt(): number {
     return this.#wroteAt;
   }
@@ -76,24 +76,24 @@ export class Follower<N extends { readonly type: string }> {
     if (text !== '') this.#write(text, now);
   }
 
-  /** Keeps connections and proxies from taking silence for an end. */
+  /** Sends a comment, so that connections and proxies do not take silence for an end. */
   beat(now: () => number): void {
     if (!this.#isWriting && !this.#closed) this.#write(': \n\n', now);
   }
 
-  /** Ends the answer, and says so: behind a write that is under way, too. */
+  /** Sends an `end` event and ends the response, even during a write. */
   end(): void {
     this.#closed = true;
     this.#options.sink.end(frame('end', null, '{"type":"end"}'));
   }
 
-  /** Cuts the connection. */
+  /** Destroys the connection. */
   cut(): void {
     this.#closed = true;
     this.#options.sink.destroy();
   }
 
-  /** The connection is gone. */
+  /** Called when the connection is gone. */
   gone(): void {
     this.#closed = true;
   }
@@ -112,7 +112,7 @@ export class Follower<N extends { readonly type: string }> {
     return posted !== undefined && this.#options.wants(posted.notice);
   }
 
-  /** The next notices as text. */
+  /** The next entries as text. */
   #take(): string {
     const { board, wants, onMissed } = this.#options;
     let text = '';

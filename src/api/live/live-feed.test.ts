@@ -7,7 +7,7 @@ import { NoticeBoard } from '../../core/notices/notice-board.ts';
 import { type LiveAnswer, LiveFeed } from './live-feed.ts';
 import { liveMetrics } from './live-metrics.ts';
 
-/** Takes a write when the test says so. */
+/** Accepts a write when the test says so. */
 class Answer implements LiveAnswer {
   text = '';
   writes = 0;

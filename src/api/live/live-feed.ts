@@ -1,4 +1,4 @@
-/** All who follow the server live. */
+/** All clients that follow the server live. */
 import type { Notice } from '../../core/notices/notice.ts';
 import type { NoticeBoard } from '../../core/notices/notice-board.ts';
 import { guarded } from '../../util/guarded.ts';
@@ -7,19 +7,19 @@ import type { Logger } from '../../util/logger.ts';
 import type { FollowedBoard } from './followed-board.ts';
 import { Follower, type FollowerOptions, type FollowerSink } from './follower.ts';
 
-/** At once. */
+/** Limit of simultaneous followers. */
 const MAX_FOLLOWERS = 64;
-/** Maximum wait for open answers when the server ends, ms; a slow client delays nothing else. */
+/** Maximum wait for open responses when the server ends, ms; a slow client delays nothing else. */
 const END_MS = 500;
-/** All in milliseconds. */
+/** Times in milliseconds. */
 const TIMES = {
-  /** Events within it leave together. */
+  /** Events within this time are sent together. */
   gather: 50,
-  /** Without an event, until a comment is sent. */
+  /** Time without an event, after which a comment is sent. */
   beat: 15_000,
-  /** For a write to leave. */
+  /** Time limit of a write. */
   stall: 30_000,
-  /** Interval of checking both. */
+  /** Interval of the checks for both. */
   sweep: 2500,
 };
 
@@ -40,14 +40,14 @@ export interface LiveAnswer extends FollowerSink {
 
 /**
  * Wakes its followers at most once in 50 ms, and does nothing without followers. A client that reads nothing for half a minute is
- * disconnected. The server has one, and closes it.
+ * disconnected. One for each board; the server closes it.
  */
 export class LiveFeed<N extends { readonly type: string }, B extends FollowedBoard<N> = FollowedBoard<N>> {
-  /** Number of clients that found no room. */
+  /** Clients refused for lack of room. */
   refused = 0;
-  /** Number of clients that were cut off. */
+  /** Clients that were disconnected because they did not read. */
   cut = 0;
-  /** Notices that followers have not got, because they were behind. */
+  /** Entries that followers missed because they were too slow. */
   missed = 0;
   readonly #options: LiveFeedOptions<B>;
   readonly #times: typeof TIMES;
@@ -56,7 +56,7 @@ export class LiveFeed<N extends { readonly type: string }, B extends FollowedBoa
   #sweeper: NodeJS.Timeout | null = null;
   #waking: NodeJS.Timeout | null = null;
   #closed = false;
-  /** Called when the last answer has left a feed that is closed. */
+  /** Called when the last response of a closed feed has ended. */
   #onEmpty: (() => void) | null = null;
 
   constructor(options: LiveFeedOptions<B>) {
@@ -68,7 +68,7 @@ export class LiveFeed<N extends { readonly type: string }, B extends FollowedBoa
     return this.#options.board;
   }
 
-  /** Followers now. */
+  /** Number of followers. */
   get size(): number {
     return this.#followers.size;
   }
@@ -99,7 +99,7 @@ export class LiveFeed<N extends { readonly type: string }, B extends FollowedBoa
       return;
     }
     this.#followers.add(follower);
-    // Its `close` follows.
+    // A `close` event follows.
     answer.on('error', () => undefined);
     answer.once('close', () => {
       follower.gone();

@@ -1,4 +1,4 @@
-/** Live events for Prometheus. */
+/** Metrics of live events. */
 import { labelText, type MetricDefinition, type MetricSource } from '../../util/metrics.ts';
 import type { EventFeed } from './live-feed.ts';
 

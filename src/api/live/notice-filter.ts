@@ -1,4 +1,4 @@
-/** Which notices a follower wants, by the query of its request. */
+/** The notices that a follower requests, by the query of its request. */
 import { NOTICE_TYPES, type Notice, type NoticeGroup, type NoticeType } from '../../core/notices/notice.ts';
 import { ApiError } from '../errors.ts';
 
@@ -8,20 +8,20 @@ const PLACES = ['vhost', 'app', 'stream'] as const;
 /** True for notices to send. */
 export type NoticeFilter = (notice: Notice) => boolean;
 
-/** Throws `ApiError` for a type that there is not. `query`: a value of the query string, undefined where it is not there. */
+/** Throws `ApiError` for an unknown type. `query`: a value of the query string, undefined if absent. */
 export function noticeFilter(query: (name: string) => string | undefined): NoticeFilter {
   const types = typesOf(query('types'));
   const places = PLACES.map((name) => [name, query(name)] as const).filter(([, wanted]) => wanted !== undefined && wanted !== '');
   return (notice) => {
     if (types !== null && !types.has(notice.type)) return false;
-    // Sums of many places are about each of them.
+    // Sums over many places concern each of them.
     if ((notice.type === 'session.summary' || notice.type === 'refusal.counted') && notice.vhost === undefined) return true;
     const members: Readonly<Record<string, unknown>> = { ...notice };
     return places.every(([name, wanted]) => members[name] === wanted);
   };
 }
 
-/** Null: all of them. */
+/** Null: all types. */
 function typesOf(text: string | undefined): ReadonlySet<string> | null {
   if (text === undefined || text === '') return null;
   const types = new Set<string>();

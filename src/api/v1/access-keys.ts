@@ -12,15 +12,15 @@ import { changed, requireObject, requireWritable } from '../refusals.ts';
 import type { AppRequest, Route } from '../route.ts';
 import { AccessKey } from '../schemas.ts';
 
-/** A list as its routes speak of it. */
+/** A list in the words of its routes. */
 interface ListWords {
   readonly list: KeyList;
   readonly noun: string;
-  /** Member of the answer that has the key itself, once. */
+  /** Member with the key itself, which only the first answer has. */
   readonly secret: 'key' | 'token';
 }
 
-/** Publish keys and play tokens. Nothing restarts; removing one disconnects its users. */
+/** Publish keys and play tokens. Nothing restarts; removing a key disconnects its users. */
 export const accessKeyRoutes: readonly Route[] = [
   ...routesOf({ list: 'publishKeys', noun: 'publish key', secret: 'key' }),
   ...routesOf({ list: 'playTokens', noun: 'play token', secret: 'token' }),
@@ -79,7 +79,7 @@ async function add(request: AppRequest, { list, noun, secret }: ListWords) {
 }
 
 /**
- * Hashed with the salt of the list, so that a presented key is hashed once for all. An invalid key is left unchanged for the later check to
+ * Hashes with the salt of the list, so that a presented key is hashed only once. An invalid key is left unchanged for the later check to
  * refuse.
  */
 function hashedAs(present: readonly JsonObject[], item: JsonObject): JsonObject {

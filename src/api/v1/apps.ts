@@ -17,7 +17,7 @@ import { ApplicationAnswer } from '../schemas.ts';
 /** Members that PATCH refuses, in the order of the checks. */
 const FIXED_MEMBERS = ['name', 'dynamic', 'outputProfiles'] as const;
 
-/** Applications of a virtual host. All but reading is refused where a configuration file declares the virtual host. */
+/** Applications of a virtual host. Everything but reading is refused if a configuration file declares the virtual host. */
 export const appRoutes: readonly Route[] = [
   {
     method: 'GET',
@@ -94,7 +94,7 @@ async function createOne(control: ControlPlane, vhost: string, given: unknown): 
   }
 }
 
-/** A member given as null stays without its default. */
+/** A member given as null gets no default. */
 function withDefaults(given: unknown): unknown {
   const nulls = isJsonObject(given) ? Object.entries(given).filter(([, value]) => value === null) : [];
   return { ...(applicationDefaults(given) as object), ...Object.fromEntries(nulls) };
@@ -104,7 +104,7 @@ function ineffectiveKeys({ definition }: Application): string[] {
   return ineffectiveInApplication(definition.config).map(({ key }) => key);
 }
 
-/** The configuration, and whether it was made from the template of its virtual host. */
+/** The definition, and whether it was made from the template of its virtual host. */
 function printed(app: Application, vhost?: VirtualHost): object {
   return { ...withoutHashes(app.definition.echo), dynamic: vhost?.dynamic.has(app) === true };
 }

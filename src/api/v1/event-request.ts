@@ -10,7 +10,7 @@ import { ApiError } from '../errors.ts';
 import { isJsonObject, memberOf, textIn } from '../json/json-value.ts';
 import { refuseMembers } from '../json/member-check.ts';
 
-/** An event that asks to be sent before waiting events. */
+/** An event, and whether it is sent before waiting events. */
 export interface EventWish {
   readonly event: SourceEvent;
   readonly urgent: boolean;
@@ -18,7 +18,7 @@ export interface EventWish {
 
 const MAX_UINT32 = 2 ** 32 - 1;
 const TICKS_PER_MS = 90;
-/** ms: the duration of a splice has 33 bits of 90 kHz. */
+/** Limit of a splice's duration, ms: it has 33 bits of 90 kHz. */
 const MAX_SPLICE_DURATION = Math.floor((2 ** 33 - 1) / TICKS_PER_MS);
 const TARGETS: Readonly<Record<string, EventTarget>> = { video: 'video', audio: 'audio', event: 'all' };
 
@@ -60,7 +60,7 @@ export function eventWish(body: unknown): EventWish {
   return { event: { format: data.format, target, data: data.bytes, at: null }, urgent: memberOf(body, 'urgent') === true };
 }
 
-/** Members other than those with texts of their own. */
+/** Members of `body` without an error text of their own. */
 function strangersIn(body: unknown): Record<string, unknown> {
   if (!isJsonObject(body)) return {};
   return Object.fromEntries(Object.entries(body).filter(([name]) => name !== 'eventFormat' && name !== 'events' && name !== 'eventType'));
@@ -109,7 +109,7 @@ function cueOf(item: unknown): Uint8Array {
   return buildCue({ type, duration: uint32(item, 'duration') ?? 0, elapsed: uint32(item, 'elapsed') ?? 0 });
 }
 
-/** The core tells the time. */
+/** The section of a splice, whose time is set by the core. */
 function spliceOf(item: unknown): Uint8Array {
   const command = memberOf(item, 'spliceCommand') ?? 'spliceInsert';
   if (typeof command !== 'string' || command.toLowerCase() !== 'spliceinsert') throw new ApiError('EVENT_SPLICE_UNSUPPORTED');
@@ -136,7 +136,7 @@ function checkItem(item: unknown): void {
   refuseMembers(item, ITEM, 'events.');
 }
 
-/** Null for a member that is not there. */
+/** Null for an absent member. */
 function uint32(item: unknown, name: string, max = MAX_UINT32): number | null {
   const value = memberOf(item, name);
   if (value === undefined || value === null) return null;

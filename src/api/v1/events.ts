@@ -57,7 +57,7 @@ function sendOne(request: StreamRequest, item: unknown): BatchItem {
   }
 }
 
-/** An empty body is as good as an empty object. */
+/** An empty body counts as an empty object. */
 function conclude(request: StreamRequest): Answer {
   const body = requireObject(request.body ?? {});
   refuseMembers(body, ConclusionRequestSchema);

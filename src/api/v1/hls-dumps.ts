@@ -72,7 +72,7 @@ function selectionOf(request: StreamRequest): { readonly name: string; readonly 
   return { name, id: textIn(body, 'id') || null, stream: outputOf(request, name) };
 }
 
-/** The output `name` of the stream in the path, as LL-HLS. */
+/** The LL-HLS output `name` of the stream in the path. */
 function outputOf({ vhost, app, stream, control }: StreamRequest, name: string): SegmentSource {
   if (!stream.outputs.some((output) => output.name === name)) throw new ApiError('DUMP_OUTPUT_NOT_FOUND', vhost.name, app.name, name);
   const served = control.dumps.find({ vhost: vhost.name, app: app.name, stream: name });

@@ -8,7 +8,7 @@ import { QueueStatusSchema } from '../schemas.ts';
 const ROOT = '/v1/stats/current/internals';
 const QUEUES = `${ROOT}/queues`;
 
-/** Aliases under which clients of version 1 find the internals. */
+/** Aliases of the internals for clients of version 1. */
 export const internalsV1Routes: readonly Route[] = [
   {
     method: 'GET',

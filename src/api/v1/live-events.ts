@@ -8,12 +8,12 @@ import type { Route } from '../route.ts';
 const GROUPS: readonly NoticeGroup[] = [...new Set(Object.values(NOTICE_TYPES))];
 /** Messages about the connection itself. */
 const OWN_TYPES = ['hello', 'gap', 'end'] as const;
-/** The size of the ring. */
+/** The number of events that the board keeps. */
 const MAX_BACK = 4096;
 const Count = Type.Integer({ minimum: 0 });
 const text = (description: string) => Type.Optional(Type.String({ description }));
 
-/** The data of one event. Which members there are is up to its type. */
+/** The data of one event. Its members depend on its type. */
 export const LiveEventSchema = Type.Object({
   type: Type.Union(
     ([...OWN_TYPES, ...Object.keys(NOTICE_TYPES)] as (NoticeType | (typeof OWN_TYPES)[number])[]).map((type) => Type.Literal(type)),
@@ -45,7 +45,7 @@ export const LiveEventSchema = Type.Object({
   missed: Type.Optional(Type.Union([Count, Type.Null()], { description: '`gap`: number of missing events; null: unknown' })),
 });
 
-/** Events as they happen: additive to the contract. */
+/** Live events, an addition to the contract. */
 export const liveEventsRoute: Route = {
   method: 'GET',
   path: '/v1/events',

@@ -78,7 +78,7 @@ function definitionIn(body: unknown) {
   }
 }
 
-/** Including those of its files. Throws `missing` for an application without multiplex channels. */
+/** The channels of an application, including those of its files. Throws `missing` for an application without multiplex channels. */
 async function channelsOf({ control, app }: AppRequest, missing: ErrorCode): Promise<ApplicationChannels> {
   const channels = control.multiplex.of(app);
   if (channels === null) throw causedBy(new ApiError(missing), new Error(`the application '${app.name}' has no Providers/Multiplex`));
@@ -86,7 +86,7 @@ async function channelsOf({ control, app }: AppRequest, missing: ErrorCode): Pro
   return channels;
 }
 
-/** Throws `disabled` for an application that has no multiplex channels, and `missing` where it has none of this name. */
+/** Throws `disabled` for an application without multiplex channels, and `missing` if it has none of this name. */
 async function channelOf(
   request: AppRequest,
   { disabled, missing }: { readonly disabled: ErrorCode; readonly missing: ErrorCode },

@@ -13,7 +13,7 @@ import { OutputProfile } from '../schemas.ts';
 const COLLECTION = '/v1/vhosts/{vhost}/apps/{app}/outputProfiles';
 const ITEM = `${COLLECTION}/{profile}`;
 
-/** Output profiles of an application. Every change restarts the application, and its streams with it. */
+/** Output profiles of an application. Every change restarts the application with its streams. */
 export const outputProfileRoutes: readonly Route[] = [
   {
     method: 'GET',
@@ -66,7 +66,7 @@ export const outputProfileRoutes: readonly Route[] = [
   },
 ];
 
-/** Leaves the application as it is. */
+/** Thrown to leave the application unchanged. */
 const NOTHING_TO_ADD = Symbol('no profile of the batch can be added');
 
 async function createProfiles(request: AppRequest) {
@@ -100,7 +100,7 @@ function addingTo(present: readonly unknown[], candidates: readonly unknown[], {
       const name = nameIn(candidate);
       if (names.has(name)) return new ApiError('PROFILE_EXISTS', name);
       control.checkOutputProfile(candidate);
-      // Rules for the profiles of an application together.
+      // Rules about all profiles of an application together.
       const stream = outputOf(candidate);
       if (streams.has(stream)) return new ApiError('PROFILE_CONFIG_INVALID', `Duplicate output stream name: ${stream}`);
       names.add(name);
@@ -135,7 +135,7 @@ async function replaceProfile(request: AppRequest) {
   return ok(profilesIn(app.definition.echo)[index], ineffectiveKeys(app, name));
 }
 
-/** Restarts the application with what `change` makes of its profiles. */
+/** Restarts the application with the result of `change` for its profiles. */
 function restart({ control, vhost, app }: AppRequest, change: (profiles: readonly unknown[]) => unknown[]): Promise<Application> {
   const restarted = control.changeApplication(vhost.name, app.name, (echo) => {
     const container = memberOf(echo, 'outputProfiles');
@@ -149,7 +149,7 @@ function profilesIn(application: JsonObject): readonly unknown[] {
   return Array.isArray(profiles) ? profiles : [];
 }
 
-/** Place of the profile that the path names. */
+/** Index of the profile in the path. */
 function indexOfNamed(profiles: readonly unknown[], { vhost, app, parameter }: AppRequest): number {
   const name = parameter('profile');
   const index = profiles.findIndex((profile) => nameIn(profile) === name);

@@ -88,7 +88,7 @@ function pushes({ vhost, app, control, body }: AppRequest): Answer | Promise<Ans
   return okList(control.pushes.pushes({ vhost: vhost.name, app: app.name }, id === '' ? null : id), (task) => task);
 }
 
-/** Required members of a wrong type count as absent, as in the reference server; the protocol is looked at first, as there. */
+/** Required members of a wrong type count as absent, as in the reference server; the protocol is checked first, as there. */
 function pushRequest({ vhost, app, body }: AppRequest): PushRequest {
   const json = requireObject(body);
   const protocol = pushProtocolOf(textIn(json, 'protocol'));

@@ -83,7 +83,7 @@ function records(request: AppRequest): Answer | Promise<Answer> {
   return okList(request.control.recordings.records(owner, id === '' ? null : id), (task) => task);
 }
 
-/** The application with its settings for recordings; it must have some. */
+/** The application with its settings for recordings, which are required. */
 function ownerOf({ vhost, app }: AppRequest): RecordOwner {
   const settings = app.definition.config.publishers.file;
   if (settings === undefined) throw new ApiError('RECORD_DISABLED', vhost.name, app.name);

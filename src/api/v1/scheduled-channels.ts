@@ -89,7 +89,7 @@ async function information(request: AppRequest): Promise<Answer> {
   throw new ApiError(app.stream(name) === undefined ? 'APP_OR_STREAM_NOT_FOUND' : 'CHANNEL_OF_ANOTHER_KIND');
 }
 
-/** The contract has 200 for the answer, with a body that says 201. */
+/** In the contract the answer has status 200, with a body that says 201. */
 async function change(request: AppRequest): Promise<Answer> {
   const schedules = await schedulesOf(request);
   const { body } = request;
@@ -127,7 +127,7 @@ async function schedulesOf({ control, app }: AppRequest): Promise<ApplicationSch
   return schedules;
 }
 
-/** The name in the path, which must be that of a channel. */
+/** The name in the path, which must be that of an existing channel. */
 function existing(request: AppRequest, schedules: ApplicationSchedules): string {
   const name = request.parameter('channel');
   if (schedules.has(name)) return name;

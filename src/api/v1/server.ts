@@ -30,7 +30,7 @@ const Draining = Type.Object({
   sessions: Type.Integer({ description: 'Viewers', minimum: 0 }),
 });
 
-/** Both may be asked for at any time, and tell who is still there. */
+/** Both actions may be requested at any time, and return the clients that remain. */
 function drainRoute(action: 'drain' | 'resume', active: boolean, summary: string): Route {
   return {
     method: 'POST',

@@ -11,7 +11,7 @@ import { SessionStatisticsSchema } from '../schemas.ts';
 const STREAM = 'vhosts/{vhost}/apps/{app}/streams/{stream}';
 const COLLECTION = `/v1/${STREAM}/sessions`;
 
-/** Asks for the sessions of all protocols. */
+/** Value of `protocol` for the sessions of all protocols. */
 export const EVERY_PROTOCOL = 'all';
 const WORDS: ReadonlySet<string> = new Set(Object.values(PublisherKind));
 const QUERY = {
@@ -64,7 +64,7 @@ function sessionOf(request: StreamRequest): Session {
   return session;
 }
 
-/** The contract knows sessions of WebRTC; a query that it does not have leads to the others. */
+/** The contract has only sessions of WebRTC; an additional query selects the others. */
 function wantedBy({ query }: StreamRequest, usual: string = PublisherKind.WEBRTC): (session: Session) => boolean {
   const given = query('protocol') ?? usual;
   if (given === EVERY_PROTOCOL) return () => true;

@@ -67,7 +67,7 @@ function information(request: AppRequest): Answer {
   return ok(waitingStreamInformation(waitingStream(request, 'APP_OR_STREAM_NOT_FOUND'), { masked }));
 }
 
-/** A pulled stream that waits for its return: it exists until it is deleted. Throws `missing` if there is none. */
+/** A pulled stream that waits for its source: it exists until it is deleted. Throws `missing` if there is none. */
 function waitingStream({ control, vhost, app, parameter }: AppRequest, missing: ErrorCode): WaitingStream {
   const name = parameter('stream');
   const waiting = control.waitingStreams(app).find((stream) => stream.name === name);
@@ -89,7 +89,7 @@ async function pull({ control, vhost, app, body, url }: AppRequest): Promise<Ans
   return acknowledge(201);
 }
 
-/** A path that may not be read is the client's fault; everything else is the source's. */
+/** A forbidden path is the client's fault; everything else is the source's. */
 function pullFailure(error: PullFailed, url: string): ApiError {
   for (let cause: unknown = error; cause instanceof Error; cause = cause.cause) {
     if (cause instanceof PathRefused) return new ApiError('STREAM_PATH_REFUSED', cause.message);
@@ -131,7 +131,7 @@ function pullDefinition(body: unknown, origin: OriginProperties = {}): PullDefin
   };
 }
 
-/** Times of 0 and less count as not given. */
+/** Times of 0 and less count as absent. */
 function positive(value: unknown, otherwise: number): number {
   return typeof value === 'number' && value > 0 ? value : otherwise;
 }

@@ -28,7 +28,7 @@ export async function carriedOut<T>(change: Promise<T>, id: string, errors: Task
   }
 }
 
-/** Which stream and tracks a body names, and the id. Members of a wrong type count as absent, as in the reference server. */
+/** The stream, tracks and id in a body. Members of a wrong type count as absent, as in the reference server. */
 export function taskRequestIn(body: unknown): TaskRequest {
   const stream = memberOf(body, 'stream');
   return {
@@ -40,7 +40,7 @@ export function taskRequestIn(body: unknown): TaskRequest {
   };
 }
 
-/** The names of members that are empty, each behind a blank, as the messages have them. */
+/** The names of empty members, each after a blank, as in the messages. */
 export function missingIn(members: Readonly<Record<string, string>>): string {
   return Object.entries(members)
     .filter(([, text]) => text === '')

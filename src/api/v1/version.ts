@@ -2,7 +2,7 @@ import { Type } from '../../util/typebox.ts';
 import { ok } from '../envelope.ts';
 import type { Route } from '../route.ts';
 
-/** The release of the reference server whose API this one speaks: clients choose the forms of answers by it. */
+/** The release of the reference server whose API this server has: clients choose the forms of answers by it. */
 const SPOKEN = '0.20.0';
 
 const Version = Type.Object({
@@ -11,7 +11,7 @@ const Version = Type.Object({
   version: Type.String({ description: `Release of OvenMediaEngine with the same API: ${SPOKEN}` }),
 });
 
-/** Which Millrace answers: release and commit. */
+/** The release and commit of this server. */
 export const versionRoutes: readonly Route[] = [
   {
     method: 'GET',

@@ -38,7 +38,7 @@ export const vhostRoutes: readonly Route[] = [
     level: 'vhost',
     summary: 'A virtual host',
     response: VirtualHostAnswer,
-    // Part of this answer whether it was given or not.
+    // `distribution` is in this answer even if it was not given.
     handle: ({ vhost }) => ok({ distribution: '', ...vhost.definition.echo }, ineffectiveKeys(vhost)),
   },
   {

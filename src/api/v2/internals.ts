@@ -41,7 +41,7 @@ const HistorySchema = Type.Object(
   { description: 'Figures of the last hour' },
 );
 
-/** The inside of the server: queues and codecs, to find the cause of a delay. */
+/** Internals of the server: queues and codecs, to find the cause of a delay. */
 export const internalsV2Routes: readonly Route[] = [
   {
     method: 'GET',

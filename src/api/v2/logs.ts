@@ -27,7 +27,7 @@ export const LogEventSchema = Type.Object({
   ),
 });
 
-/** The log as it is written; needs a token with write access, because it contains data of all clients. An extension of Millrace. */
+/** The live log; needs a token with write access, because it contains data of all clients. An extension of Millrace. */
 export const logsRoute: Route = {
   method: 'GET',
   path: '/v2/logs',

@@ -1,4 +1,4 @@
-/** Recorded files of an application: which there are, and how they are watched. An extension of Millrace. */
+/** Recorded files of an application: a list, and the files for players. An extension of Millrace. */
 
 import type { IndexedRecording } from '../../services/record/indexed-recording.ts';
 import { LibraryBusy } from '../../services/record/recording-library.ts';
@@ -15,10 +15,10 @@ import { RecordedFilesSchema } from '../schemas.ts';
 
 const ROOT = '/v2/vhosts/{vhost}/apps/{app}/recordings';
 const TYPES = { mp4: 'video/mp4', ts: 'video/mp2t', playlist: 'application/vnd.apple.mpegurl' } as const;
-/** Files that are listed, or played one behind the other, at once. */
+/** Limits of files in a list, and of files played one after the other. */
 const MAX_LISTED = 1000;
 const MAX_SPAN_FILES = 200;
-/** For how long URLs are good, seconds. */
+/** Lifetimes of URLs, seconds. */
 const LIFE = { standard: 4 * 3600, least: 60, most: 7 * 24 * 3600 };
 const ISO_TIME = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?$/;
 
@@ -44,7 +44,7 @@ export const recordingRoutes: readonly Route[] = [
   },
 ];
 
-/** The files themselves. */
+/** Routes of the files themselves. */
 export const recordedFileRoutes: readonly Route[] = [
   {
     method: 'GET',
@@ -123,7 +123,7 @@ async function watch(request: AppRequest): Promise<Answer> {
   const { library } = control.recordings;
   const entry = library.get({ vhost: vhost.name, app: app.name }, request.parameter('recording'));
   const token = request.query('token');
-  // A client with a token is not told which recordings there are.
+  // A client with a token must not learn which recordings exist.
   if (entry === null) throw token === undefined ? missing(request) : new ApiError('RECORDING_TOKEN');
   const expires = admitted(request, scopeOf(entry));
   const name = request.parameter('file');
@@ -226,7 +226,7 @@ function spanUrl(request: AppRequest, wanted: Span, expires: number): string {
   return `${baseOf(request)}/playlist.m3u8?${query.toString().replaceAll('+', '%20')}`;
 }
 
-/** As the client has written the names. */
+/** The path with the names as the client wrote them. */
 function baseOf(request: AppRequest): string {
   return `/v2/vhosts/${request.parameter('vhost')}/apps/${request.parameter('app')}/recordings`;
 }

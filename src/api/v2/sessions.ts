@@ -9,9 +9,9 @@ import type { Route, StreamRequest } from '../route.ts';
 import { SessionStatisticsSchema } from '../schemas.ts';
 import { EVERY_PROTOCOL, sessionsIn } from '../v1/sessions.ts';
 
-/** The main thread does nothing else meanwhile. */
+/** Limits of one answer, which occupies the main thread. */
 const LIMIT = { usual: 100, most: 1000 };
-/** More than a stream can have. */
+/** More viewers than a stream can have. */
 const MAX_OFFSET = 100_000_000;
 
 const ViewerSchema = Type.Object(

@@ -1,4 +1,4 @@
-/** Whether the SRT ports answer, tried by the server itself: a browser cannot speak SRT. An extension of Millrace. */
+/** Whether the SRT ports answer, tested by the server itself, because a browser cannot speak SRT. An extension of Millrace. */
 import { lookup } from 'node:dns/promises';
 import { probeSrt } from '../../transport/srt/srt-probe.ts';
 import { type Clock, systemClock } from '../../util/clock.ts';
@@ -9,14 +9,14 @@ import { type Answer, ok } from '../envelope.ts';
 import { ApiError } from '../errors.ts';
 import type { Request, Route } from '../route.ts';
 
-/** Ports of a direction, and addresses, that are tried: all at once. */
+/** Limits of tested ports for each direction, and of addresses: all are tested at once. */
 const MAX_PORTS = 4;
 const MAX_ADDRESSES = 4;
 const TIMEOUT_MS = 1000;
-/** A name must be known within this. */
+/** Time limit for resolving a name. */
 const LOOKUP_MS = 2000;
 const MAX_HOST_LENGTH = 253;
-/** Requests that try at the same time. */
+/** One request tests at a time. */
 const turns = new Semaphore(1);
 
 type Way = 'own' | 'host';
@@ -36,7 +36,7 @@ const TrialSchema = Type.Object(
   { additionalProperties: false },
 );
 
-/** From the server, so that only a good answer over `host` says something about the way of others. */
+/** The server tests itself, so only a success over `host` says something about the way of other clients. */
 export const srtReachRoutes: readonly Route[] = [
   {
     method: 'GET',
@@ -53,7 +53,7 @@ export const srtReachRoutes: readonly Route[] = [
 
 async function reach({ server, query, mayWrite }: Request): Promise<Answer> {
   const host = query('host') ?? '';
-  // A client that may write can cause calls to any address anyway: by a push.
+  // A client that may write can cause calls to any address anyway, by a push.
   if (host !== '' && !mayWrite) throw new ApiError('MEMBER_INVALID', 'host', 'left out with a token that may only read');
   if (host.length > MAX_HOST_LENGTH) throw new ApiError('MEMBER_INVALID', 'host', `at most ${MAX_HOST_LENGTH} characters`);
   const { providers, publishers } = server.listeners;
@@ -92,7 +92,7 @@ async function addressesOf(host: string): Promise<readonly string[]> {
   return found.slice(0, MAX_ADDRESSES).map(({ address }) => address);
 }
 
-/** The address to try for a port that listens on `host`: loopback for a wildcard. */
+/** The address to test for a port that listens on `host`: loopback for a wildcard. */
 function reachable(host: string): string {
   if (host === ALL_IPV4) return '127.0.0.1';
   return host === ALL_IPV6 ? '::1' : host;

@@ -1,4 +1,4 @@
-/** Many streams in one answer, for who shows a page of them again and again. An extension of Millrace. */
+/** Many streams in one answer, for pages that show them and reload often. An extension of Millrace. */
 import { statisticsV1 } from '../../monitoring/stats-v1.ts';
 import { streamInformation, waitingStreamInformation } from '../../monitoring/stream-info.ts';
 import { Type } from '../../util/typebox.ts';
@@ -7,9 +7,9 @@ import { ApiError } from '../errors.ts';
 import type { AppRequest, Route } from '../route.ts';
 import { StatisticsV1Schema, StreamInformation } from '../schemas.ts';
 
-/** The main thread does nothing else meanwhile: less than a turn of it. */
+/** Limit of streams, because an answer occupies the main thread: for less than a turn of it. */
 const MAX_STREAMS = 50;
-/** No name of a stream has one. */
+/** A character that names of streams never contain. */
 const SEPARATOR = '/';
 
 /** A stream in the answer. */
