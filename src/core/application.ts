@@ -168,7 +168,10 @@ export class Application {
     this.meter.retire();
   }
 
-  /** Throws IngestRefused when the application has all the streams it may have. Pulled streams were requested by the operator. */
+  /**
+   * Throws IngestRefused if the application has its maximum of published streams. Pulled streams do not count, because the operator
+   * requested them.
+   */
   #requireRoom(): void {
     const { maxStreams = 0, onFull } = this.#context;
     if (maxStreams === 0 || this.#streams.size < maxStreams) return;
@@ -179,7 +182,7 @@ export class Application {
     throw new IngestRefused('full', `application '${this.name}' has ${maxStreams} streams, which is all it may have`);
   }
 
-  /** A drain does not refuse channels: the server makes them, and their owner ends them. */
+  /** A drain does not refuse channels: the server makes them, and their owner ends them. (Scheduled channels come by `openPulled`.) */
   #requireOpen({ provider }: IngestName): void {
     if (this.#context.drain?.active === true && provider !== ProviderKind.MULTIPLEX) throw new IngestRefused('shutting-down', DRAINING);
   }
@@ -199,7 +202,10 @@ export class Application {
     return settings;
   }
 
-  /** Throws IngestRefused when the provider has all the connections that it may; a source of the same stream makes room for the new one. */
+  /**
+   * Throws IngestRefused if the provider has its maximum of connections; a source of the same stream does not count, because the new one
+   * replaces it.
+   */
   #requireConnection({ provider, streamName }: IngestName, { maxConnection = 0 }: ProviderSettings): void {
     if (maxConnection <= 0) return;
     let others = 0;
@@ -233,7 +239,10 @@ export class Application {
     return existing;
   }
 
-  /** Whether an existing stream continues with a new source; throws IngestRefused if its present source keeps it. */
+  /**
+   * Whether an existing stream continues with a new source; throws IngestRefused if its present source keeps it. A stream that has no
+   * source and cannot continue ends here.
+   */
   #takesOver(existing: InboundStream, request: IngestRequest): boolean {
     if (!existing.source.present) {
       const continues = this.#continues(existing, request);
@@ -374,7 +383,7 @@ export class Application {
     return plan === null ? null : { ...plan, overlays };
   }
 
-  /** The images of the map as it is now; none when that takes longer than packets can be held. */
+  /** The images of the map as it is now; none if reading takes longer than packets can be held. */
   async #overlaysFor(inbound: InboundStream, signal: AbortSignal): Promise<readonly OverlayRule[]> {
     const path = this.#overlayMap;
     const { readOverlays } = this.#context;

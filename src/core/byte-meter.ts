@@ -2,7 +2,7 @@
 import type { Clock } from '../util/clock.ts';
 
 const INTERVAL_MS = 1000;
-/** Throughput figures fall to 0 after this silence. */
+/** Figures are 0 once the current interval is older than this: one to two seconds after the last byte. */
 const STALE_MS = 2000;
 
 /** Bytes in one direction with the throughput figures of the statistics API. */

@@ -9,7 +9,7 @@ import type { Urgency } from './urgency.ts';
 /** Packets kept behind a closed gate: some seconds of audio, and one burst of everything. */
 const MAX_WAITING = 1000;
 const MAX_WAITING_BYTES = 33_554_432;
-/** An encoder that can be asked for a keyframe is asked this often, ms. */
+/** Minimum interval between two requests for a keyframe to one encoder, ms. */
 const ASK_MS = 1000;
 
 /** Dependencies of a gate. */

@@ -183,7 +183,7 @@ export class InboundStream implements IngestStream, CoveredStream {
     return this.#taps.add(tap, this.tracks);
   }
 
-  /** The API lists it: it has started, or its owner vouches for it. */
+  /** The API lists it: it has started, or `show` was called. */
   get listed(): boolean {
     return this.#started || this.#shown;
   }
@@ -238,7 +238,10 @@ export class InboundStream implements IngestStream, CoveredStream {
     before?.onClose({ code: 'replaced', detail: `replaced by ${request.sourceUrl}` });
   }
 
-  /** Another source follows and continues where the last one ended; `keepsTime` false: even if times are kept. */
+  /**
+   * Another source follows and continues where the last one ended. `keepsTime` false: its times do not count, even if the application keeps
+   * source times.
+   */
   changeSource({ keepsTime = true }: { readonly keepsTime?: boolean } = {}): void {
     this.source.changes += 1;
     this.#queue.work();

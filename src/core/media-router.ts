@@ -81,7 +81,7 @@ export class MediaRouter {
     return null;
   }
 
-  /** Media has told the time. */
+  /** The first media has started the timeline. */
   get started(): boolean {
     return this.#started;
   }

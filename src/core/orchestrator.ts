@@ -56,11 +56,11 @@ export interface OrchestratorOptions {
   readonly notices?: Notices;
   /** Streams begin when it is their turn; absent: at once. */
   readonly turns?: Turns;
-  /** No publisher is taken meanwhile; absent: never. */
+  /** While it is active, publishers are refused; absent: never. */
   readonly drain?: Pick<Drain, 'active'>;
   /** Streams published to one application at once; 0 or absent: no limit. */
   readonly maxStreams?: number;
-  /** A publisher was refused because of it. */
+  /** A publisher was refused because of that limit. */
   readonly onFull?: NonNullable<ApplicationContext['onFull']>;
   /** Host names, virtual hosts or the keys of applications have changed. */
   readonly onHostsChanged: (virtualHosts: readonly VirtualHost[]) => void;
@@ -272,9 +272,9 @@ export class Orchestrator implements IngestGate {
   }
 
   /**
-   * Applies `declared`, the virtual hosts of the configuration file, in order. An application with the identical configuration object
-   * continues, an application that differs only in its keys takes the new keys, others restart. Objects made by the API stay; resolves with
-   * the names of declared virtual hosts that are left out because the API took their names.
+   * Applies `declared`, the virtual hosts of the configuration file, in order. An application with an equal configuration continues, an
+   * application that differs only in its keys takes the new keys, others restart. Objects made by the API stay; resolves with the names of
+   * declared virtual hosts that are left out because the API took their names.
    */
   redeclare(declared: readonly Declaration[]): Promise<readonly string[]> {
     return this.#exclusively(async () => {

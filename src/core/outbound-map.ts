@@ -300,7 +300,7 @@ export class OutboundMap {
     this.#release(Number.POSITIVE_INFINITY);
   }
 
-  /** Releases at most `limit` held packets. True when packets from before `before`, seconds, are left. */
+  /** Releases at most `limit` held packets. True if it stopped at `limit`, so that packets from before `before`, seconds, may be left. */
   #release(limit: number, before = Number.POSITIVE_INFINITY): boolean {
     let count = 0;
     for (; count < limit; count += 1) {

@@ -55,7 +55,7 @@ export class OutboundStream implements PublishableStream {
   startedAt = 0;
   /** Best present estimate of `startedAt`, for combining several streams. */
   estimatedStart: () => number = () => this.startedAt;
-  /** Why tracks are left out that viewers should have, as sentences. */
+  /** Tracks that are left out although viewers should have them, with the reasons as sentences. */
   failures: readonly LeftOut[] = [];
   requestKeyframe: (trackId: number) => void;
   readonly wake: () => void;

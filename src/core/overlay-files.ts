@@ -102,7 +102,7 @@ async function readWhole(path: string, limit: number): Promise<Buffer> {
     const status = await handle.stat();
     if (!status.isFile()) throw new Error(`${path} is not a file`);
     if (status.size > limit) throw new Error(`${path} has ${status.size} bytes, at most ${limit} are taken`);
-    // It may be growing.
+    // The file may be growing: the rest is ignored.
     const bytes = Buffer.alloc(status.size);
     const { bytesRead } = await handle.read(bytes, 0, bytes.length, 0);
     return bytes.subarray(0, bytesRead);

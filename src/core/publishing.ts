@@ -83,7 +83,7 @@ export interface PublishableStream {
   /** A reader without a session needs packets from now on; the publisher's `urgency` has been raised already. */
   wake(): void;
   figures(trackId: number): TrackFigures;
-  /** Asks for a keyframe of an encoded video track soon; nothing happens for other tracks. May be called often. */
+  /** Asks for a keyframe of a video track soon: its encoder, or the source if the track is bypassed. May be called often. */
   requestKeyframe(trackId: number): void;
 }
 

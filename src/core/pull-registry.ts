@@ -72,7 +72,10 @@ export class PullRegistry {
   readonly #entries = new Map<string, Entry>();
   /** Pulls on disk, with or without a stream. */
   readonly #stored = new Map<string, PullDocument>();
-  /** Persistent pulls that ended without being deleted: their provider was switched off, or another stream has their name. */
+  /**
+   * Persistent pulls that ended without being deleted: their provider was switched off, another stream has their name, or another node
+   * pulls them.
+   */
   readonly #dormant = new Map<string, Dormant>();
   /** Pulls that leave the disk together with their application. */
   readonly #leaving = new Set<PullDocument>();
@@ -85,7 +88,7 @@ export class PullRegistry {
     this.#options = options;
   }
 
-  /** How many persistent streams had to end and return as soon as they can. */
+  /** Number of persistent streams that wait for their return. */
   get waiting(): number {
     return this.#dormant.size;
   }

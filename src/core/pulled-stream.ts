@@ -366,7 +366,7 @@ export class PulledStream {
       return;
     }
     this.#noteInput();
-    // Streams of the configuration end by the number of rounds, which is checked above.
+    // Configured streams end after a number of rounds instead (`#giveUpIfVain`).
     if (configured || this.#turns < this.#urls.length) return;
     if (this.#options.clock.monotonic() - this.#inputAt <= noInputFailoverTimeoutMs) return;
     this.end({ code: 'timeout', detail: `no input for ${noInputFailoverTimeoutMs} ms` });

@@ -81,7 +81,7 @@ export class SessionRegistry {
     return session;
   }
 
-  /** Sends a viewer away; false when there is none of that name. */
+  /** Disconnects a viewer; false if there is none with this id. */
   terminate(id: string, reason: string): boolean {
     const entry = this.#entries.get(id);
     if (entry === undefined) return false;

@@ -12,7 +12,10 @@ const MAX_OPEN = 16;
 export class SourceBreaks {
   readonly #open = new Map<string, BreakMarker>();
 
-  /** Whether a marker of the source applies to the stream; false for the end of a break that began before. */
+  /**
+   * Whether a marker of the source applies to the stream; false for an unreadable marker, the end of a break that began before, and a break
+   * beyond `MAX_OPEN`.
+   */
   admits({ format, data }: Pick<SourceEvent, 'format' | 'data'>): boolean {
     let marker: BreakMarker | null;
     try {

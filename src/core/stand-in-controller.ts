@@ -228,7 +228,7 @@ export class StandInController {
     stream.takeTracks(tracks);
   }
 
-  /** The encoder has sent a keyframe. */
+  /** The encoder has sent a packet with which the stream can continue; false if it must wait. */
   #return(): boolean {
     const { logger, stream } = this.#options;
     if (this.#closed || !this.#returns.take(this.#now)) return false;

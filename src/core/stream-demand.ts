@@ -24,7 +24,10 @@ const NO_SEAT: AddressSlot = { leave: () => undefined };
 
 /** As publishers see it: whether a missing stream may come. */
 export interface StreamFinder {
-  /** Null when no origin has the stream, or it is there already; else resolves with whether it is there now. Never rejects. */
+  /**
+   * Null if no origin can be asked for the stream now, or it is there already; otherwise resolves with whether it is there now. Never
+   * rejects.
+   */
   find(wanted: WantedStream): Promise<boolean> | null;
   /** No viewer may begin: the server is being drained. Absent: never. */
   readonly draining?: boolean;
@@ -34,7 +37,7 @@ export interface StreamFinder {
 
 /** Knows which server has a stream. */
 export interface OriginLocator {
-  /** It can be asked; otherwise null says nothing. */
+  /** Whether it can be asked; while it cannot, null from `locate` means nothing. */
   readonly reachable: boolean;
   /** Resolves with its URL; null if no server is known to have it. Never rejects. */
   locate(app: string, stream: string): Promise<string | null>;

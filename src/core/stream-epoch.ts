@@ -31,7 +31,7 @@ export class StreamEpoch {
     this.#settled = true;
   }
 
-  /** ms since the Unix epoch; infinite before the first packet. */
+  /** Takes a packet with media time `mediaMs` that arrived at `now`, wall clock, both ms. True if the epoch has moved. */
   observe(mediaMs: number, now: number): boolean {
     const epoch = now - mediaMs;
     if (!this.#settled) {

@@ -18,7 +18,7 @@ export const TEMPLATE_NAME = '*';
 const MAX_DYNAMIC = 200;
 /** Minimum time without a stream before an application makes room, ms: a younger one may still get its stream. */
 const ROOM_MS = 10_000;
-/** Such an application lives this long without streams; also the interval of the check, ms. */
+/** Time without streams after which such an application ends, and interval of the checks, ms. */
 const UNUSED_APPLICATION_MS = 60_000;
 const APPLICATION_CHECK_MS = 10_000;
 

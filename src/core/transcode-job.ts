@@ -120,7 +120,7 @@ export class TranscodeJob {
     }
   }
 
-  /** All video encodes have a keyframe at `pts` (1/90000 s of the inbound stream), so that all renditions can be cut there. */
+  /** Forces a keyframe of all video encodes at `pts` (1/90000 s of the inbound stream), so that all renditions can be cut there. */
   forceKeyframes(pts: number): void {
     for (const { session, encodes } of this.#runs) {
       for (const { request } of encodes.values()) if (request.type === 'video') session?.requestKeyframe(request.id, pts);

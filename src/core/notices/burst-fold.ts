@@ -7,12 +7,12 @@ import type { Notice, RefusalNotice, SessionNotice } from './notice.ts';
 const MAX_SESSIONS = 200;
 const MAX_REFUSALS = 50;
 const SECOND_MS = 1000;
-/** Sums per second; beyond that one sum for all kinds. */
+/** Limit of sums per second: sessions of further streams share one sum. */
 const MAX_SUMS = 50;
 
 type Sum = Extract<SessionNotice, { type: 'session.summary' }> | RefusalNotice;
 
-/** Sessions, or refusals. */
+/** State of one limit: of sessions or of refusals. */
 interface Window {
   readonly most: number;
   since: number;

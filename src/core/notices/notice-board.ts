@@ -53,7 +53,7 @@ export class NoticeBoard extends NumberedRing<Notice> implements Notices {
     return this.#hide(maskedJson(JSON.stringify(value, told)));
   }
 
-  /** Posts pending sums now; nothing follows. Idempotent. */
+  /** Posts pending sums now; no further sums follow. Idempotent. */
   close(): void {
     this.#fold.close();
   }
