@@ -94,24 +94,35 @@ async function sentinelsIn(folder: string, remove: () => void, password: string,
   };
 }
 
-/** Three masters without replicas, each with a third of the slots. */
-export async function startCluster(password: string): Promise<RedisSet> {
+const MASTERS = 3;
+
+/** Three masters, each with a third of the slots; with `replicated`, each has a replica, which takes over after a second or two. */
+export async function startCluster(password: string, replicated = false): Promise<RedisSet> {
   const { folder, remove } = ownFolder();
-  const servers: RedisServer[] = [];
-  const ports = await freePorts(6);
-  for (let index = 0; index < 3; index += 1) {
-    const bus = `${ports[index + 3]}`;
-    const options = ['--cluster-enabled', 'yes', '--cluster-config-file', path.join(folder, `${index}.conf`), '--cluster-port', bus];
-    servers.push(await RedisServer.start(password, [...options, '--masterauth', password], ports[index]));
-  }
-  const [first] = servers;
-  const share = Math.ceil(SLOTS / servers.length);
+  const count = replicated ? 2 * MASTERS : MASTERS;
+  const ports = await freePorts(2 * count);
+  const share = Math.ceil(SLOTS / MASTERS);
+  const idOf = (index: number): string => `${index + 1}`.padStart(40, '0');
+  /** A node in the file of node `own`: with it the nodes need not be introduced to each other, which takes them many seconds. */
+  const lineOf = (index: number, own: number): string => {
+    const isMaster = index < MASTERS;
+    const flags = `${index === own ? 'myself,' : ''}${isMaster ? 'master -' : `slave ${idOf(index - MASTERS)}`}`;
+    const slots = isMaster ? ` ${index * share}-${Math.min(SLOTS, (index + 1) * share) - 1}` : '';
+    return `${idOf(index)} 127.0.0.1:${ports[index]}@${ports[index + count]} ${flags} 0 0 ${(index % MASTERS) + 1} connected${slots}\n`;
+  };
+  const indices = Array.from({ length: count }, (_none, index) => index);
+  const servers = await Promise.all(
+    indices.map(async (own) => {
+      const file = path.join(folder, `${own}.conf`);
+      writeFileSync(file, `${indices.map((index) => lineOf(index, own)).join('')}vars currentEpoch ${MASTERS} lastVoteEpoch 0\n`);
+      const options = ['--cluster-enabled', 'yes', '--cluster-config-file', file, '--cluster-port', `${ports[own + count]}`];
+      const quick = replicated ? ['--cluster-node-timeout', '1000'] : [];
+      return await RedisServer.start(password, [...options, ...quick, '--masterauth', password], ports[own]);
+    }),
+  );
   for (const [index, server] of servers.entries()) {
-    await server.ask('CLUSTER', 'ADDSLOTSRANGE', `${index * share}`, `${Math.min(SLOTS, (index + 1) * share) - 1}`);
-    if (server !== first) await server.ask('CLUSTER', 'MEET', '127.0.0.1', `${first?.port}`, `${ports[3]}`);
-  }
-  for (const server of servers) {
     while (!(await server.ask('CLUSTER', 'INFO')).includes('cluster_state:ok')) await delay(50);
+    while (index >= MASTERS && !(await server.ask('INFO', 'replication')).includes('master_link_status:up')) await delay(50);
   }
   return {
     url: `redis+cluster://${servers.map(({ address }) => address).join(',')}`,
