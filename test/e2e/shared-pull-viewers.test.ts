@@ -1,16 +1,15 @@
 /** Viewers at nodes that wait for a shared pull: when the pulling node dies, they keep the stream, even at the node that takes over. */
-import { mkdtempSync, rmSync, statSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { requireProgram } from '../../scripts/ensure-tools.ts';
 import { apiPath, type StreamInformation } from '../harness/api-client.ts';
-import { Child } from '../harness/child.ts';
 import { LlhlsReader } from '../harness/llhls-reader.ts';
 import { until } from '../harness/poll.ts';
 import { freePorts } from '../harness/ports.ts';
 import { type FfmpegPublisher, publish } from '../harness/publisher.ts';
 import { startServer, type TestServer } from '../harness/server.ts';
+import { SrtViewer } from '../harness/srt-viewer.ts';
 import { RedisServer } from '../support/redis-server.ts';
 
 const LEASE_MS = 3000;
@@ -80,46 +79,6 @@ async function puller(among: readonly Node[]): Promise<Node> {
   );
 }
 
-/** Reads SRT into a file, and measures the longest time without data. */
-class SrtViewer {
-  readonly child: Child;
-  readonly #file: string;
-  readonly #looking: NodeJS.Timeout;
-  #size = 0;
-  #grewAt = performance.now();
-  longest = 0;
-
-  constructor({ srtPort }: Node) {
-    this.#file = path.join(folder, `${srtPort}.ts`);
-    const url = `srt://127.0.0.1:${srtPort}?mode=caller&streamid=default/app/pulled`;
-    const command = `exec ${requireProgram('srt-live-transmit')} -a no -q '${url}' file://con > '${this.#file}'`;
-    this.child = new Child('sh', ['-c', command], { cwd: folder, name: 'srt-live-transmit' });
-    this.#looking = setInterval(() => this.#look(), 20);
-  }
-
-  get size(): number {
-    return this.#size;
-  }
-
-  forget(): void {
-    this.longest = 0;
-  }
-
-  async close(): Promise<void> {
-    clearInterval(this.#looking);
-    await this.child.kill();
-  }
-
-  #look(): void {
-    const { size } = statSync(this.#file, { throwIfNoEntry: false }) ?? { size: 0 };
-    const now = performance.now();
-    if (this.#size > 0) this.longest = Math.max(this.longest, now - this.#grewAt);
-    if (size === this.#size) return;
-    this.#size = size;
-    this.#grewAt = now;
-  }
-}
-
 test('viewers of LL-HLS and SRT keep the stream when the node that pulls it for all nodes is killed', async () => {
   const holder = await puller(nodes);
   await until('the stream in the map', async () => (await redis.value('app/pulled'))?.includes(`:${holder.ovtPort}/`), DEADLINE);
@@ -129,7 +88,7 @@ test('viewers of LL-HLS and SRT keep the stream when the node that pulls it for 
       await until('it to play', async () => (await fetch(node.server.http('pulled', 'llhls.m3u8'))).status === 200, DEADLINE);
       const reader = await LlhlsReader.open([node.server.http('pulled', 'llhls.m3u8')]);
       onTestFinished(async () => await reader.stop());
-      const srt = new SrtViewer(node);
+      const srt = new SrtViewer(folder, node.srtPort, 'pulled');
       onTestFinished(async () => await srt.close());
       await until('SRT', () => srt.size > 0, DEADLINE);
       expect(await origin(node)).toBe(holder.ovtPort);
