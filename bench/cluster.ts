@@ -22,8 +22,11 @@ import { publishSource, SOURCE_GOP_SECONDS, sourceFile } from './lib/source.ts';
 const EDGES = [1, 2, 3];
 /** Viewers of each edge. */
 const VIEWERS = 100;
-/** Allowed cost of a viewer with two or three edges, relative to one edge. */
-const LINEAR = 1.1;
+/**
+ * Allowed cost of a viewer with two or three edges, relative to one edge. Much less is as wrong as more: edges share nothing that a further one could
+ * make cheaper, so the cost with one edge was then measured too high.
+ */
+const LINEAR = { least: 0.9, target: 1.1 };
 const STREAMS = 10;
 const WARM_UP_MS = 5000;
 /** Pause before and after measurements, ms. */
@@ -142,7 +145,7 @@ async function viewerCosts(
       value: median(costs[n + 1] ?? []),
       unit: 'ms/s',
       baseline: one ?? 0,
-      target: LINEAR,
+      ...LINEAR,
       remark: remarks[n + 1] ?? '',
     })),
     { name: `CPU of an edge for each ${unit} over ${title}`, value: median(units), unit: 'µs' },

@@ -1,6 +1,6 @@
 /** An HTML page about all kept reports: the newest value of each figure with its target and yardstick, and its values over the runs. */
 import type { KeptBench, KeptRuns, KeptValue, Series } from './kept-runs.ts';
-import { meetsTarget } from './report.ts';
+import { meetsTarget, targetText } from './report.ts';
 
 const PLOT = { width: 300, height: 72, left: 44, right: 8, top: 8, bottom: 8 };
 const BAR = { width: 120, height: 10, target: 90 };
@@ -109,9 +109,10 @@ ${points.join('')}</svg>`;
 
 function figure(bench: string, series: Series, index: number): string {
   const value = series.values.at(-1) ?? series.values[0];
-  const { baseline, target } = value;
+  const { baseline, least, target } = value;
   const ratio = baseline === undefined ? '' : `${(value.value / baseline).toFixed(2)} times ${short(baseline)}`;
-  const limit = target === undefined ? '' : `target ${target}${baseline === undefined ? '' : ' times'}`;
+  const limit =
+    target === undefined ? '' : `target ${least === undefined ? target : targetText(value)}${baseline === undefined ? '' : ' times'}`;
   const verdict = target === undefined ? '' : meetsTarget(value) ? '<b class="good">met</b>' : '<b class="bad">missed</b>';
   const aside = [value.remark ?? '', `${dayOf(value.takenAt)}, load ${value.load.toFixed(1)}`].filter((text) => text !== '').map(escaped);
   return `<div class="figure" id="${escaped(idOf(bench, index))}">

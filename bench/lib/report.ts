@@ -12,6 +12,8 @@ export interface Figure {
   readonly baseline?: number;
   /** Largest good value, or ratio if there is a baseline. */
   readonly target?: number;
+  /** Smallest good value, or ratio, where too small a value means that the measurement is wrong. Needs a `target`. */
+  readonly least?: number;
   /** A note needed to interpret the value. */
   readonly remark?: string;
 }
@@ -40,7 +42,13 @@ function judged(figure: Figure): number {
 
 /** Whether a figure meets its target; true without a target. */
 export function meetsTarget(figure: Figure): boolean {
-  return figure.target === undefined || judged(figure) <= figure.target;
+  return figure.target === undefined || (judged(figure) <= figure.target && judged(figure) >= (figure.least ?? Number.NEGATIVE_INFINITY));
+}
+
+/** What meets the target, in words; '' without a target. */
+export function targetText({ target, least }: Figure): string {
+  if (target === undefined) return '';
+  return least === undefined ? `<= ${target}` : `${least} to ${target}`;
 }
 
 /** Index of the column with remarks. */
@@ -49,7 +57,7 @@ const REMARK = 7;
 function row(figure: Figure): string[] {
   const ratio = figure.baseline === undefined ? '' : `${judged(figure).toFixed(2)} x`;
   const verdict = figure.target === undefined ? '' : meetsTarget(figure) ? 'ok' : 'MISSED';
-  const limit = figure.target === undefined ? '' : `<= ${figure.target}${figure.baseline === undefined ? '' : ' x'}`;
+  const limit = figure.target === undefined ? '' : targetText(figure) + (figure.baseline === undefined ? '' : ' x');
   return [figure.name, figure.value.toFixed(2), figure.unit, figure.baseline?.toFixed(2) ?? '', ratio, limit, verdict, figure.remark ?? ''];
 }
 

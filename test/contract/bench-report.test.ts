@@ -61,6 +61,8 @@ test('the page is self-contained, well-formed, escapes names, and marks missed t
       { name: 'good', value: 5, unit: 'ms', target: 5 },
       { name: 'less than nothing', value: -3, unit: 'ms' },
       { name: 'nothing', value: 0, unit: 'ms', target: 0 },
+      { name: 'neither more nor less', value: 9.5, unit: 'ms', baseline: 10, target: 1.1, least: 0.9 },
+      { name: 'suspiciously little', value: 8.5, unit: 'ms', baseline: 10, target: 1.1, least: 0.9 },
     ),
   });
   const page = reportPage(readRuns(folder));
@@ -68,7 +70,8 @@ test('the page is self-contained, well-formed, escapes names, and marks missed t
   const asXml = page.replace('<!doctype html>', '').replaceAll(/<(meta|br)\b([^>]*)>/g, '<$1$2/>');
   expect(XMLValidator.validate(asXml)).toBe(true);
   expect(page).not.toMatch(/\bsrc=|href="[^#]|url\(|@import|<script/);
-  expect(page).toContain('Of 3 targets 1 are missed:');
+  expect(page).toContain('Of 5 targets 2 are missed:');
+  expect(page).toContain('target 0.9 to 1.1 times <b class="bad">missed</b>');
   expect(page).toContain('CPU &lt;b&gt; &amp; &quot;more&quot;');
   expect(page).toContain('<b>4</b> µs<p class="quiet">2.00 times 2</p>');
   expect(page).not.toContain('NaN');
