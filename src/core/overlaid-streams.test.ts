@@ -1,5 +1,5 @@
 /** The encodes that get the images of an overlay map. */
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { FakeTranscoder } from '../../test/fakes/fake-transcoder.ts';
 import { ManualClock } from '../../test/fakes/manual-clock.ts';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
@@ -53,6 +53,7 @@ function start(profiles: readonly object[], overlays: object = { enable: true, p
     },
     nextStreamId: () => (lastId += 1),
   });
+  onTestFinished(() => application.close({ code: 'shutdown', detail: '' }));
   const publish = (streamName: string): IngestStream => {
     const onClose = (): void => {};
     const ingest = application.openIngest({ streamName, provider: 'rtmp', sourceType: 'Rtmp', sourceUrl: 'TCP://127.0.0.1:1', onClose });

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { ManualClock } from '../../test/fakes/manual-clock.ts';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
 import { audioPacket, audioTrack, videoPacket, videoTrack } from '../../test/fakes/source.ts';
@@ -63,6 +63,7 @@ function start(more: object = {}) {
     }),
     nextStreamId: () => (lastId += 1),
   });
+  onTestFinished(() => application.close({ code: 'shutdown', detail: '' }));
   const closes: CloseReason[] = [];
   const publish = (streamName: string, request: Partial<IngestRequest> = {}): IngestStream => {
     const onClose = (reason: CloseReason): void => void closes.push(reason);

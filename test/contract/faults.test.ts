@@ -33,7 +33,7 @@ import { SimulatedLink } from '../fakes/srt-link.ts';
 import { until } from '../harness/poll.ts';
 
 const FAULT = new TypeError('made up');
-const WAIT = { deadlineMs: 10_000, everyMs: 5 };
+const WAIT = { deadlineMs: 30_000, everyMs: 5 };
 const fail = (): never => {
   throw FAULT;
 };

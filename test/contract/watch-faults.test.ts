@@ -17,7 +17,7 @@ import { RecordingLogger } from '../fakes/recording-logger.ts';
 import { until } from '../harness/poll.ts';
 
 const FAULT = new TypeError('made up');
-const WAIT = { deadlineMs: 10_000, everyMs: 5 };
+const WAIT = { deadlineMs: 30_000, everyMs: 5 };
 const fail = (): never => {
   throw FAULT;
 };

@@ -11,7 +11,7 @@ import { until } from '../harness/poll.ts';
 
 /** Larger than the buffers of both ends; equal to the limit of an image. */
 export const LARGE = 8 * 1024 * 1024;
-const WAIT = { deadlineMs: 10_000, everyMs: 5 };
+const WAIT = { deadlineMs: 30_000, everyMs: 5 };
 const HOSTS: ToThread = { type: 'hosts', hosts: [{ name: 'default', hostNames: ['*'] }] };
 /** The playlist that creates a session. */
 const BEGINNING = ['to ', ''];

@@ -22,7 +22,7 @@ export const VIDEO: SlotPlan = {
   extension: { bytes: Uint8Array.of(0xbe, 0xde, 0, 1, 0x42, 0, 0, 0), sendTimeAt: 5, transportSequenceAt: 0 },
 };
 export const PLI = Buffer.from('81ce00020000999900001111', 'hex');
-export const WAIT = { deadlineMs: 10_000, everyMs: 5 };
+export const WAIT = { deadlineMs: 30_000, everyMs: 5 };
 
 export type FanoutKind = 'native, segmented' | 'native, batched' | 'native, single' | 'script';
 /** The kinds available on this machine. */

@@ -152,7 +152,7 @@ export class TranscodeRun implements TranscodeListener {
       this.session.push(packet);
       count += 1;
       if (packet.track.type === 'video') most = MAX_FRAMES;
-      if (count % most === 0) await until('the transcoder takes packets', () => this.waiting() < most, { everyMs: 2, deadlineMs: 30_000 });
+      if (count % most === 0) await until('the transcoder takes packets', () => this.waiting() < most, { everyMs: 2, deadlineMs: 50_000 });
     }
   }
 
@@ -174,7 +174,7 @@ export class TranscodeRun implements TranscodeListener {
   async reaches(seconds: number): Promise<void> {
     for (const id of this.#made.keys()) {
       await until(`encode ${id} reaches ${seconds} s`, () => this.end(id) >= seconds || this.made(id).failed !== null, {
-        deadlineMs: 30_000,
+        deadlineMs: 50_000,
         everyMs: 10,
       });
     }
@@ -184,7 +184,7 @@ export class TranscodeRun implements TranscodeListener {
   async makes(id: number, count: number): Promise<void> {
     const { packets } = this.made(id);
     await until(`encode ${id} makes ${count} packets`, () => packets.length >= count || this.made(id).failed !== null, {
-      deadlineMs: 30_000,
+      deadlineMs: 50_000,
       everyMs: 10,
     });
   }

@@ -147,7 +147,7 @@ describe.each([
   });
 
   test('counts feeds read without a session for the lifetime of a session', async () => {
-    const { pool } = await start({ sessionIdle: 400 });
+    const { pool } = await start({ sessionIdle: 2000 });
     for (const stream of ['read', 'other']) {
       const blobs = new BlobFeed(pool, stream);
       for (const file of ['open-list.m3u8', 'list.m3u8']) blobs.putText(file, 'here');

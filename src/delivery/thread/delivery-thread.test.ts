@@ -9,7 +9,7 @@ import type { FromThread, ThreadSettings, ToThread } from '../thread-protocol.ts
 import { RefusalText } from './delivery.ts';
 import { DeliveryThread } from './delivery-thread.ts';
 
-const WAIT = { deadlineMs: 10_000, everyMs: 5 };
+const WAIT = { deadlineMs: 30_000, everyMs: 5 };
 const SETTINGS: ThreadSettings = {
   incarnation: 1,
   secret: new Uint8Array(32),

@@ -8,7 +8,7 @@ import { DEFAULT_DELIVERY_LIMITS } from '../pool/delivery-limits.ts';
 import { sessionId } from '../session-token.ts';
 import type { DeliveryLimits } from '../thread-protocol.ts';
 
-const WAIT = { deadlineMs: 10_000, everyMs: 5 };
+const WAIT = { deadlineMs: 30_000, everyMs: 5 };
 
 interface Viewer {
   readonly socket: PlainViewer;

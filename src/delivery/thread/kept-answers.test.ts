@@ -6,7 +6,7 @@ import { loadAddon } from '../../native/addon.ts';
 import { DEFAULT_DELIVERY_LIMITS } from '../pool/delivery-limits.ts';
 import { sessionId } from '../session-token.ts';
 
-const WAIT = { deadlineMs: 10_000, everyMs: 5 };
+const WAIT = { deadlineMs: 30_000, everyMs: 5 };
 
 const opened: AnsweringThread[] = [];
 afterEach(() => {
@@ -129,7 +129,8 @@ describe.skipIf(loadAddon().addon === null)('answers that are kept', () => {
   });
 
   test('are cut off for a client that does not read', async () => {
-    const started = await start(200);
+    // Longer than a reader of this process may get no processor.
+    const started = await start(2000);
     const client = started.open();
     await warm(started, client, 'large');
     const { timeouts } = started.told('report').at(-1)!.http;

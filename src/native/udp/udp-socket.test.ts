@@ -7,7 +7,7 @@ import { NodeUdpSocket } from './node-udp-socket.ts';
 import type { SocketAddress, UdpSocket, UdpSocketOptions } from './udp-socket.ts';
 
 const { addon } = loadAddon();
-const WAIT = { deadlineMs: 10_000, everyMs: 5 };
+const WAIT = { deadlineMs: 30_000, everyMs: 5 };
 const BUFFER = 1_000_000;
 const sockets: UdpSocket[] = [];
 

@@ -16,7 +16,7 @@ import { admitCaller, type LimitedSession } from './srt-admission.ts';
 import { SrtProvider } from './srt-provider.ts';
 import { SrtPublisher } from './srt-publisher.ts';
 
-const DEADLINE = { deadlineMs: 5000 };
+const DEADLINE = { deadlineMs: 20_000 };
 const LISTENING = {
   host: '127.0.0.1',
   ports: [0],

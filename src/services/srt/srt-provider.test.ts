@@ -108,7 +108,7 @@ describe('data of encoders', () => {
     const { provider, port } = await listen();
     const encoder = await call(port, 'default/app/live');
     for (let index = 0; index < 20; index += 1) encoder.send(new Uint8Array(1316).fill(0x47));
-    await until('all packets', () => provider.statistics()[0]?.receiver.packetsDelivered === 20, { deadlineMs: 10_000 });
+    await until('all packets', () => provider.statistics()[0]?.receiver.packetsDelivered === 20, { deadlineMs: 30_000 });
     expect(provider.statistics()).toMatchObject([
       {
         session: '1',
@@ -119,7 +119,7 @@ describe('data of encoders', () => {
       },
     ]);
     encoder.connection.close('done', performance.now() * 1000);
-    await until('the end', () => provider.statistics().length === 0, { deadlineMs: 10_000 });
+    await until('the end', () => provider.statistics().length === 0, { deadlineMs: 30_000 });
   });
 
   test.each(['push', 'checkStart', 'end'] as const)('an internal fault in %s closes only the connection that caused it', async (method) => {

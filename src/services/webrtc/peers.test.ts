@@ -158,7 +158,7 @@ test('peers get addresses that the machine got later, and the log warns while th
       // Ports and relays look at the machine on their own, each when its last look is old.
       return known.media.includes(`198.51.100.7 ${port}`) && !known.relays.some((place) => place.includes('127.0.0.1')) ? known : null;
     },
-    { deadlineMs: 10_000, everyMs: 100 },
+    { deadlineMs: 30_000, everyMs: 100 },
   );
   expect(now).toEqual({ media: [`198.51.100.7 ${port}`], relays: [`<turn:198.51.100.7:${relay}?transport=tcp>`] });
   expect(logger.lines.filter(({ message }) => message.includes('addresses of this machine have changed'))).toHaveLength(1);

@@ -85,7 +85,7 @@ async function sendFrames(count: number): Promise<void> {
       publisher.send();
       return (stream?.packets.length ?? 0) >= count;
     },
-    { deadlineMs: 10_000, everyMs: 40 },
+    { deadlineMs: 30_000, everyMs: 40 },
   );
 }
 
@@ -97,7 +97,7 @@ describe('WHIP', () => {
     expect(response.status).toBe(201);
     expect([provider.sessions, looks()]).toEqual([1, 0]);
     await publisher.connect(await response.text());
-    await until('the connection', () => publisher.connected, { deadlineMs: 10_000 });
+    await until('the connection', () => publisher.connected, { deadlineMs: 30_000 });
     await until('the watch', () => looks() === 1, { deadlineMs: 5000 });
     timers.mockRestore();
   });
@@ -142,7 +142,7 @@ describe('WHIP', () => {
       sourceUrl: 'WebRTC://192.0.2.1',
     });
     await publisher.connect(answer);
-    await until('the connection', () => publisher.connected, { deadlineMs: 10_000 });
+    await until('the connection', () => publisher.connected, { deadlineMs: 30_000 });
     await sendFrames(10);
     expect(gate.streams[0]?.tracks).toMatchObject([{ type: 'video', codec: 'VP8', width: 320, height: 180 }]);
     await until('reports', () => publisher.heard.some((packet) => readViewerFeedback(packet).reports.length > 0), { deadlineMs: 5000 });
@@ -183,7 +183,7 @@ describe('WHIP', () => {
   test('the stream ends when its publisher leaves', async () => {
     const answer = await (await post(publisher.offer())).text();
     await publisher.connect(answer);
-    await until('the connection', () => publisher.connected, { deadlineMs: 10_000 });
+    await until('the connection', () => publisher.connected, { deadlineMs: 30_000 });
     await sendFrames(2);
     publisher.close();
     await until('the end', () => gate.streams[0]?.closed === true, { deadlineMs: 5000 });
@@ -193,7 +193,7 @@ describe('WHIP', () => {
 
   test('an internal fault ends the publication and is logged', async () => {
     await publisher.connect(await (await post(publisher.offer())).text());
-    await until('the connection', () => publisher.connected, { deadlineMs: 10_000 });
+    await until('the connection', () => publisher.connected, { deadlineMs: 30_000 });
     await sendFrames(1);
     const [stream] = gate.streams;
     Object.assign(stream ?? {}, {
@@ -212,7 +212,7 @@ describe('WHIP', () => {
   test('a publisher of unreadable media is disconnected, and no internal error is logged', async () => {
     gate.fault = new ProtocolError('AVCC', 'made up');
     await publisher.connect(await (await post(publisher.offer())).text());
-    await until('the connection', () => publisher.connected, { deadlineMs: 10_000 });
+    await until('the connection', () => publisher.connected, { deadlineMs: 30_000 });
     const hasEnded = (): boolean => {
       publisher.send();
       ahead += 500;
@@ -229,9 +229,9 @@ describe('WHIP', () => {
     timeout = 1500;
     const answer = await (await post(publisher.offer())).text();
     await publisher.connect(answer);
-    await until('the connection', () => publisher.connected, { deadlineMs: 10_000 });
+    await until('the connection', () => publisher.connected, { deadlineMs: 30_000 });
     publisher.close(true);
-    await until('the end', () => gate.streams[0]?.closed === true, { deadlineMs: 10_000 });
+    await until('the end', () => gate.streams[0]?.closed === true, { deadlineMs: 30_000 });
     expect(gate.streams[0]?.closeReason).toEqual({ code: 'timeout', detail: 'no connectivity check was answered for 1500 ms' });
     expect([provider.sessions, transport.sessions]).toEqual([0, 0]);
   });
@@ -239,7 +239,7 @@ describe('WHIP', () => {
   test('a stream that the server ends ends the session', async () => {
     const response = await post(publisher.offer());
     await publisher.connect(await response.text());
-    await until('the connection', () => publisher.connected, { deadlineMs: 10_000 });
+    await until('the connection', () => publisher.connected, { deadlineMs: 30_000 });
     gate.streams[0]?.request.onClose({ code: 'deleted', detail: 'deleted by the test' });
     await until('the publisher hears of it', () => publisher.ended !== '', { deadlineMs: 5000 });
     expect([provider.sessions, transport.sessions]).toEqual([0, 0]);
@@ -310,7 +310,7 @@ describe('WHIP', () => {
       await post(publisher.offer(), undefined, { 'Oven-Capabilities': 'max_width=1280, max_height=720, max_fps=25' })
     ).text();
     await publisher.connect(answer);
-    await until('the connection', () => publisher.connected, { deadlineMs: 10_000 });
+    await until('the connection', () => publisher.connected, { deadlineMs: 30_000 });
     await sendFrames(2);
     expect(gate.streams[0]?.tracks).toMatchObject([
       { type: 'video', width: 320, height: 180, fullSize: { width: 1280, height: 720 }, framerateConf: 25 },
@@ -400,7 +400,7 @@ describe('WebSocket', () => {
       description,
       offer.candidates?.map(({ candidate }) => candidate),
     );
-    await until('the connection', () => publisher.connected, { deadlineMs: 10_000 });
+    await until('the connection', () => publisher.connected, { deadlineMs: 30_000 });
     await sendFrames(5);
     client.socket.close();
     await until('the end', () => gate.streams[0]?.closed === true, { deadlineMs: 5000 });

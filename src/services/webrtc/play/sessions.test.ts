@@ -41,12 +41,13 @@ let source: FakeStream;
 let stream: WebrtcStream;
 let viewers: WebrtcViewer[];
 let timeout = 30_000;
+let threads = 2;
 let bandwidthEstimation: 'REMB' | 'TransportCC' = 'REMB';
 
 async function start(): Promise<void> {
   logger = new RecordingLogger();
   const ports = [{ host: '127.0.0.1', port: 0, addresses: ['127.0.0.1'] }];
-  transport = await PeerTransport.open({ ports, tcp: false, threads: 2, clock: systemClock, logger });
+  transport = await PeerTransport.open({ ports, tcp: false, threads, clock: systemClock, logger });
   publisher = new WebrtcPublisher({ transport, clock: systemClock, logger });
   source = new FakeStream();
   source.tracks = [LOW, HIGH];
@@ -66,6 +67,7 @@ async function start(): Promise<void> {
 
 beforeEach(async () => {
   timeout = 30_000;
+  threads = 2;
   bandwidthEstimation = 'REMB';
   await start();
 });
@@ -245,6 +247,11 @@ test('a viewer that falls silent is removed after the timeout', async () => {
 });
 
 test('a viewer without consent gets no packets, and with consent again the stream from the next keyframe on', async () => {
+  publisher.stop();
+  await transport.close();
+  // What has reached one viewer has then left for the other.
+  threads = 1;
+  await start();
   const { viewer, session } = await watch();
   const { viewer: other } = await watch();
   stream.onPacket(packet(LOW, 0, true));

@@ -10,7 +10,7 @@ import { parseStun, StunAttribute, StunType, serializeStun } from '../../../wire
 import type { PeerSession } from './peer-session.ts';
 import { PeerTransport } from './peer-transport.ts';
 
-const WAIT = { deadlineMs: 10_000, everyMs: 5 };
+const WAIT = { deadlineMs: 30_000, everyMs: 5 };
 
 let logger: RecordingLogger;
 let transport: PeerTransport;

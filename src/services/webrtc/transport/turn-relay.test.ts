@@ -18,7 +18,7 @@ import { frameChannelData, TurnFramer } from '../../../wire/turn/turn-framer.ts'
 import { PeerTransport } from './peer-transport.ts';
 import { RELAY_ACCOUNT, TurnRelay } from './turn-relay.ts';
 
-const WAIT = { deadlineMs: 10_000, everyMs: 5 };
+const WAIT = { deadlineMs: 30_000, everyMs: 5 };
 const CHANNEL = 0x4001;
 
 let logger: RecordingLogger;
