@@ -19,7 +19,7 @@ const SILENT_MS = 4000;
 /** Taken packets are acknowledged in groups of this size, unless the server waits for the process. */
 const MAX_TAKEN_AT_ONCE = 16;
 
-/** The next packet. `duration` in ticks; 0 if unknown. */
+/** Result of `next`: the tracks, or the next packet with its `duration` in ticks (0 if unknown). */
 export type FfmpegFileEvent = { readonly type: 'tracks'; readonly tracks: readonly SourceTrack[] } | FfmpegFilePacket;
 
 interface FfmpegFilePacket {
@@ -47,8 +47,8 @@ export interface FfmpegFileOptions {
 }
 
 /**
- * Lives until the file is closed or the process fails; then `next` rejects, and the process has ended. Await only `next`, one call at a
- * time.
+ * Lives until the file is closed or the process fails; then `next` rejects, and the process has ended. Only one call of `opened` or `next`
+ * may wait.
  */
 export class FfmpegFile {
   readonly #options: FfmpegFileOptions;
@@ -62,16 +62,16 @@ export class FfmpegFile {
   #bytes = 0;
   #told = false;
   #ended = false;
-  /** Number of the run through the file: packets of others come too late. */
+  /** Number of the run through the file; packets of earlier runs are ignored. */
   #run = 0;
   /** Taken packets not yet acknowledged to the process. */
   #taken = 0;
   #failure: Error | null = null;
   #waiting: { readonly wake: () => void; readonly since: number } | null = null;
   #watch: NodeJS.Timeout | null = null;
-  /** The process has done something. */
+  /** Time of the last message of the process, STATUS excepted. */
   #heardAt: number;
-  /** Until when it may take its time. */
+  /** Before this time no silence counts as hanging: the file is being opened, or the process jumps in it. */
   #graceUntil: number;
 
   /** Starts the process, which inherits the descriptor. Throws when none can be started, or the file is closed. */
@@ -163,7 +163,7 @@ export class FfmpegFile {
     this.#ended = false;
     this.#run += 1;
     this.#graceUntil = this.#options.clock.monotonic() + JUMP_DEADLINE_MS;
-    // A keyframe in the middle of a millisecond is meant as well.
+    // Rounded up, so that a keyframe within this millisecond is found as well.
     const pts = Math.max(0, Math.ceil(seconds * 1000));
     if (this.#failure === null) {
       this.#process.writer.write({ type: FrameType.SEEK, flags: 0, job: this.#run, id: 0, pts, dts: 0, duration: 0 });

@@ -123,7 +123,7 @@ export class SupervisedJob implements TranscodeSession {
     for (const feed of this.#feeds.values()) feed.restart();
   }
 
-  /** No process is available: all encodes still wanted fail. */
+  /** Fails all encodes that have not failed yet: there is no process for the job, or it met an internal error. */
   fail(reason: string): void {
     this.#countFailures(this.#outputs.size);
     for (const output of this.#outputs.values()) this.#guard(() => output.onFailed(reason, 'encoder'));

@@ -20,15 +20,15 @@ const DEFAULT_JOBS_PER_PROCESS = 8;
 const MAX_PROCESSES_PER_CORE = 4;
 const MIN_PROCESSES = 8;
 const HELLO_DEADLINE_MS = 20_000;
-/** Address space of a file process: 8K frames in a decoder with a few threads fit, and a forged header cannot take more. */
+/** Limit of a file process's data: 8K frames in a decoder with a few threads fit, and a forged header cannot take more. */
 const MAX_FILE_MEMORY = 3 * 1024 * 1024 * 1024;
 
-/** Times in ms. `entry` and `silenceDeadlineMs` are for tests. */
+/** Times in ms. `entry`, `fileEntry`, `fileHangMs` and `silenceDeadlineMs` are for tests. */
 export interface SupervisorOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly queues: QueueRegistry;
-  /** Small jobs (audio, images) that share a process; 1 gives every job its own. Default 8. */
+  /** Limit of jobs that share a process, if their weights allow it; 1 gives every job its own. Default: 8. */
   readonly jobsPerProcess?: number;
   /** Processes at once; jobs for which there is no room fail. 0, the default: four for each core, at least eight. */
   readonly maxProcesses?: number;
@@ -66,7 +66,7 @@ export class TranscoderSupervisor implements Transcoder {
     this.#maxProcesses = options.maxProcesses || Math.max(MIN_PROCESSES, MAX_PROCESSES_PER_CORE * availableParallelism());
   }
 
-  /** Processes that run or start now. */
+  /** Ids of the processes that run or start now. */
   get pids(): readonly number[] {
     return [...[...this.#slots].flatMap(({ pid }) => (pid === null ? [] : [pid])), ...[...this.#files].map(({ pid }) => pid)];
   }

@@ -12,7 +12,9 @@ export interface AddressSlot {
 export interface ShareOptions {
   /** Slots of one address; an IPv6 /64 counts as one address. 0: all. */
   readonly perAddress: number;
-  /** Slots of all addresses; absent: counted elsewhere. One address gets at most half, so no client can take all. */
+  /**
+   * Slots of all addresses; absent: counted elsewhere. Unless `perAddress` is 0, one address gets at most half, so no client can take all.
+   */
   readonly total?: number;
 }
 

@@ -35,7 +35,7 @@ export class BitReader {
     return (this.#bit & 7) === 0;
   }
 
-  /** A second cursor at the present position. */
+  /** A second cursor at the present position; its range ends with `data`. */
   mark(): BitReader {
     const copy = new BitReader(this.#data);
     copy.#bit = this.#bit;

@@ -13,7 +13,10 @@ const DEFAULT_MAX_PENDING = 4096;
 /** Error codes of a connection that its server has closed. */
 const CLOSED_CODES: readonly (string | undefined)[] = ['ECONNRESET', 'EPIPE'];
 
-/** Kinds of failure: the server cannot be reached in time, its answer is invalid, or the request was not sent. */
+/**
+ * Kinds of failure: the server did not answer in time or has too many open requests; its answer is invalid; the question was aborted or the
+ * client closed.
+ */
 export type ControlServerFaultKind = 'connection' | 'answer' | 'closed';
 
 /** A question without an answer. The message begins with the URL of the server, without its query and credentials. */

@@ -26,8 +26,8 @@ export function guarded<Arguments extends readonly unknown[]>(
 }
 
 /**
- * Applies `action` to each item; an exception goes to `failed` with its item, and the others continue. Exceptions of `failed` are thrown at
- * the end.
+ * Applies `action` to each item; an exception goes to `failed` with its item, and the others continue. The first exception of `failed` is
+ * thrown at the end.
  */
 export function forEachGuarded<T>(items: Iterable<T>, action: (item: T) => void, failed: (item: T, error: unknown) => void): void {
   forEachGiven(items, undefined, action, failed);

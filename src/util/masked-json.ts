@@ -1,12 +1,12 @@
 /** JSON for read-only clients: everything that lets a client publish, play or sign is shown as `***`. */
 
 /**
- * Members of definitions and tasks that are secrets, in any spelling of their names. An empty value stays, because it says that there is no
- * secret.
+ * Members of definitions and tasks that are secrets, whatever the case of their names. An empty value stays, because it says that there is
+ * no secret.
  */
 const SECRET_MEMBER = /"(secretKey|streamKey|auth|sentinelAuth)":(?:"(?:[^"\\]|\\.)+"|[^",{}[\]]+)/gi;
 const SCHEME_END = '://';
-/** Of the characters before its end. */
+/** The scheme at the end of the text before `://`. */
 const SCHEME = /[a-z][a-z\d+.-]{0,15}$/i;
 const MAX_SCHEME = 16;
 const BEHIND_SCHEME = /(?:[^\s"\\]|\\.)+/y;

@@ -1,7 +1,7 @@
 /** Admits new connections and streams one after the other, so that they do not delay running streams. */
 import { addressOwner } from './client-address.ts';
 
-/** Newcomers that wait. */
+/** Limit of waiting newcomers. */
 const MAX_WAITING = 1024;
 /** Main-thread time, ms, that newcomers may use at once after an idle period. */
 const BURST_MS = 2;

@@ -5,12 +5,12 @@ import { ALL_IPV4, ALL_IPV6, listenAddresses } from './listen-addresses.ts';
 
 /** Bridges to containers and virtual machines lead to nobody else. */
 const BRIDGE = /^(?:docker|br-|veth|virbr|cni|flannel|cali|lxc|lxd)/;
-/** They work within one link, and only with a zone. */
+/** Addresses for one link only. */
 const LINK_LOCAL = /^(?:fe80|169\.254\.)/i;
 
 /**
- * Own addresses, in the order of the system, of those families on all addresses of which a server with these `IP` elements listens; none
- * of loopback, of a single link or of bridges.
+ * Addresses of this machine, in the order of the system, of the families in which a server with these `IP` elements listens on all
+ * addresses. Addresses of loopback, a single link or bridges are left out.
  */
 export function outsideAddresses(ips: readonly string[], interfaces: ReturnType<typeof networkInterfaces> = networkInterfaces()): string[] {
   const listening = listenAddresses(ips);

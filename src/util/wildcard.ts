@@ -1,6 +1,6 @@
 /** The wildcard patterns of host names and origins: `*` any text, `?` zero or one character, all else literal. */
 
-/** Texts longer than this never match: patterns are compared with what peers send. */
+/** Longer texts match no pattern with wildcards but a single `*`, because patterns are compared with what peers send. */
 const MAX_TEXT_LENGTH = 1024;
 
 const STAR = 0x2a;

@@ -11,7 +11,7 @@ export class WorkThreadLost extends Error {
   override readonly name = 'WorkThreadLost';
 }
 
-/** Of one kind of work. */
+/** Options of a thread for one kind of work. */
 export interface WorkThreadOptions {
   /** The file of the thread. It answers each message with one `WorkAnswer`. */
   readonly entry: URL;

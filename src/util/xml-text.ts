@@ -2,7 +2,7 @@
 
 const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;' };
 
-/** Most texts are: nothing in them is looked at twice. */
+/** Texts that need no escaping: most texts, so that one test is enough for them. */
 const PLAIN = /^[\x20-\x25\x27-\x3b=\x3f-\x7e]*$/;
 
 /** `text` as the content of an element. */

@@ -26,7 +26,7 @@ const MAX_FRAMERATE = 240;
 const MIN_FRAMERATE = 0.01;
 /** For x264: nearly indistinguishable from the source. */
 const QUALITY = '20';
-/** Bits for each pixel that a scene with much in it may take, and for small frames at least, per second. */
+/** Limit of bits per pixel, for scenes with much detail; and the lowest limit of bits per second, for small frames. */
 const MAX_BITS_PER_PIXEL = 0.2;
 const MIN_CEILING = 1_000_000;
 /** Frames that x264 looks ahead to spread its bits, at most half a second. */
@@ -39,7 +39,7 @@ const EFFORTS = [
   { pixels: 90_000_000, preset: 'superfast' },
 ] as const;
 const LEAST_EFFORT = 'ultrafast';
-/** Frames in a row that cannot be brought into form; a damaged film has single ones. */
+/** Limit of consecutive frames that cannot be converted; a damaged film has single ones. */
 const MAX_FAILURES = 30;
 
 /** Options of a video encode of a film. */

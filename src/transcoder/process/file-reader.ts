@@ -18,14 +18,14 @@ import type { PipelineTools } from './pipeline.ts';
 import { ReadWindow } from './read-window.ts';
 
 const STATUS_INTERVAL_MS = 1000;
-/** Interval of its progress messages. */
+/** Minimum interval of PROGRESS messages. */
 const PROGRESS_INTERVAL_MS = 100;
 /** Tracks that are encoded: a film has one video, and a few languages. */
 const MAX_FILMS = 1;
 const MAX_SOUNDS = 8;
 /** Maximum of used cores: each holds frames in decoder and encoder, and memory is limited. */
 const MAX_CPUS = 4;
-/** Tracks at all. */
+/** Limit of all tracks. */
 const MAX_TRACKS = 16;
 
 const HARDWARE_OFF = { enable: false, modules: '' };
@@ -40,7 +40,7 @@ export class FileReader {
   readonly #window = new ReadWindow();
   readonly #tracks = new Map<number, FileTrack>();
   #merge = new PacketMerge<MadePacket>([]);
-  /** Number of the run through the file; the server's requests are numbered, too. */
+  /** Number of the run through the file, from the server's last request. */
   #run = 0;
   #wanted: { readonly run: number; readonly ms: number } | null = null;
   #waiting: (() => void) | null = null;

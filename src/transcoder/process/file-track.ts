@@ -2,7 +2,7 @@
 import type { FileTrackMessage } from '../messages.ts';
 import type { FilePacket } from './engine/demuxer.ts';
 
-/** Containers without times of showing: frames that are shown in another order than decoded must be decoded for that to be known. */
+/** Containers without presentation times. If they reorder frames, only decoding shows when a frame is presented. */
 export const WITHOUT_PRESENTATION_TIMES: readonly string[] = ['avi', 'h264', 'hevc'];
 
 /** A packet on its way to the server. Times are ticks of its track, `seconds` its decoding time. */

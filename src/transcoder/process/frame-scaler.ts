@@ -12,7 +12,7 @@ const THREADS_PIXELS = 1920 * 1080;
 /** A size and pixel format that at least one encode needs. */
 export interface FrameNode {
   readonly target: FrameSize & { readonly pixelFormat: string };
-  /** The current frame in this size; null until requested. */
+  /** The current frame in this size, from `scale` until `release`; null at other times. */
   current: RawFrame | null;
   /** By the node of their input. */
   readonly chains: Map<FrameNode | null, FilterChain>;

@@ -35,7 +35,7 @@ export class FrameSelector {
 
   /**
    * Presentation times (1/90000 s) to output for a frame at `pts`: the last one is its own, earlier ones repeat the previous frame. Empty
-   * drops the frame. `wanted` keeps a frame that would be skipped. The array is reused.
+   * drops the frame. `wanted` keeps a frame that `skipFrames` would drop. The array is reused.
    */
   select(pts: number, wanted: boolean, discontinuity: boolean): readonly number[] {
     const times = this.#times;

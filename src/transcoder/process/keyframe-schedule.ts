@@ -85,7 +85,9 @@ export class ForcedKeyframes {
 
 const SECOND = 90_000;
 
-/** The plan for an encode whose output has `framerate` frames per second; 0 as interval means one second. */
+/**
+ * Keyframe interval of an encode whose output has `framerate` frames per second, in ticks of 1/90000 s; one second if none is configured.
+ */
 export function keyframeInterval(
   encode: { readonly keyFrameInterval: number; readonly keyFrameIntervalType: string },
   framerate: number,

@@ -14,7 +14,7 @@ import { type FileTrack, type MadePacketSink, WITHOUT_PRESENTATION_TIMES } from 
 /** Codecs that players support; the server has no publisher for others. */
 const VIDEO = [VideoCodec.H264, VideoCodec.H265, VideoCodec.VP8, VideoCodec.VP9, VideoCodec.AV1] as const;
 const AUDIO = [AudioCodec.AAC, AudioCodec.OPUS, AudioCodec.MP3] as const;
-/** As the wire can tell it. */
+/** Largest `duration` that a frame on the wire can hold. */
 const MAX_DURATION = 0xff_ff_ff_ff;
 /** First bytes of an avcC or hvcC, and of an av1C. */
 const RECORD = 1;
@@ -176,7 +176,7 @@ function audioPassage(id: number, stream: FileStream): Passage | null {
   const config = adts === null ? extradata : configOfAdts(adts);
   if (config === null) return null;
   const { sampleRate: rate, channels: count } = describeAudio(codec, config);
-  // Only the frames tell.
+  // Only the frames tell the number of channels.
   if (count === 0) return null;
   const format = codec === AudioCodec.AAC ? BitstreamFormat.AAC_RAW : BitstreamFormat.RAW;
   return {

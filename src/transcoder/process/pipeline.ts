@@ -56,7 +56,7 @@ export interface PipelineTools {
 
 /** One inbound track and all its encodes. */
 export interface Pipeline {
-  /** Takes a packet from the wire; refuses more than the agreed window. */
+  /** Takes a packet or a new source from the wire; false if the queue is full, which a server that keeps to the window never causes. */
   push(input: PipelineInput): boolean;
   /** At `pts`, 1/90000 s; 0: soon. */
   requestKeyframe(encodeId: number, pts: number): void;

@@ -99,7 +99,7 @@ export class Demuxer {
   readonly length: number | null;
   readonly #context: FormatContext;
   #packet = new Packet();
-  /** Packets read before `next` was called. */
+  /** Packets read before the first `read`. */
   readonly #held: FilePacket[] = [];
   /** Where the file begins, µs. */
   readonly #start: bigint;
@@ -190,7 +190,7 @@ export class Demuxer {
     for (const packet of this.#held.splice(0)) packet.free();
     const target = this.#start + BigInt(Math.round(ms * MICROSECONDS_PER_MS));
     let code = await this.#context.seekFile(-1, EARLIEST, target, target);
-    // Some know no times; the beginning they all have.
+    // Some containers know no times, but all have a beginning.
     if (code < 0 && ms <= 0) code = await this.#context.seekFrame(-1, 0n, C.AVSEEK_FLAG_BYTE);
     else if (code < 0) code = await this.#context.seekFrame(-1, target, C.AVSEEK_FLAG_BACKWARD);
     throwIfFailed(code, `no way to ${Math.round(ms)} ms`);
