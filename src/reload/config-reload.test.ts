@@ -167,3 +167,28 @@ test('included files are watched, also those included by a reload', async () => 
   await until('what it holds now is there', () => names().includes('another') && !names().includes('included'));
   watch.close();
 });
+
+test('a large file is read beside everything else, and reloads keep their order', async () => {
+  const many = (count: number, first = 'app') => Array.from({ length: count }, (_, n) => app(`${first}${n}`)).join('\n');
+  write(many(700));
+  const reload = start();
+  write(many(701));
+  expect(await reload.isBehind()).toBe(true);
+  let turns = 0;
+  const turn = setInterval(() => {
+    turns += 1;
+  }, 1);
+  const first = reload.reload();
+  const second = reload.reload();
+  const outcomes = await Promise.all([first, second]);
+  clearInterval(turn);
+  expect(turns).toBeGreaterThan(5);
+  expect(outcomes.map((outcome) => outcome.kind === 'reloaded' && outcome.changes.map(({ path: of, kind }) => `${kind} ${of}`))).toEqual([
+    ['added Server/VirtualHosts/VirtualHost[default]/Applications/Application[app700]'],
+    [],
+  ]);
+  expect(names()).toHaveLength(701);
+  write(`${many(701)}${app('app1')}`);
+  expect(await reload.reload()).toMatchObject({ kind: 'refused', reason: expect.stringMatching(/Server\.xml:\d+: .*app1/) });
+  expect(names()).toHaveLength(701);
+});

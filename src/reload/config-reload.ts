@@ -1,4 +1,5 @@
 /** Reloads the configuration file while the server runs: applies the changes, and everything else continues. */
+import { setImmediate } from 'node:timers/promises';
 import type { ApiRules } from '../api/api-server.ts';
 import { apiRules } from '../api/start-api.ts';
 import {
@@ -9,19 +10,19 @@ import {
   followed,
   formatConfigProblem,
   type LoadedServer,
-  loadServerConfig,
   type ServerConfig,
   type SettingChange,
   sharedMpegtsPort,
 } from '../config/index.ts';
 import { definitionFolders, readingFolders } from '../config/server-config.ts';
+import { reloadServerConfig } from '../config/server-file-thread.ts';
 import type { Declaration } from '../core/declared-applications.ts';
 import type { Orchestrator } from '../core/orchestrator.ts';
 import { definitionOf } from '../core/restored-state.ts';
 import type { DeliveryPool } from '../delivery/pool/delivery-pool.ts';
 import type { ServerLimits } from '../delivery/server-limits.ts';
 import { ConfigProblem } from '../findings/config-problem.ts';
-import { loadUsable } from '../findings/usable-config.ts';
+import { reloadUsable } from '../findings/usable-config.ts';
 import type { AllowedFolders } from '../util/allowed-folders.ts';
 import { counted } from '../util/counted.ts';
 import type { LogLevel } from '../util/gated-lines.ts';
@@ -77,9 +78,11 @@ export class ConfigReload {
   }
 
   /** Whether a reload would change anything or report an error. */
-  get isBehind(): boolean {
+  async isBehind(): Promise<boolean> {
+    const { file, logger } = this.#parts;
     try {
-      return configChanges(this.#running, loadServerConfig(this.#parts.file).config).some(({ effect }) => effect !== 'restart');
+      const { config } = await reloadServerConfig(file, this.#files, logger);
+      return configChanges(this.#running, config).some(({ effect }) => effect !== 'restart');
     } catch {
       return true;
     }
@@ -107,19 +110,25 @@ export class ConfigReload {
     const { file, logger } = this.#parts;
     let loaded: LoadedServer;
     try {
-      loaded = loadUsable(file, logger);
+      loaded = await reloadUsable(file, this.#files, logger);
+      // Each step of a large configuration takes a turn of the event loop.
+      await setImmediate();
       this.#requireOwnPorts(loaded);
     } catch (error) {
       if (error instanceof ConfigProblem) return this.#refuse(error);
       throw error;
     }
     this.#files = loaded.files;
+    await setImmediate();
     const changes = configChanges(this.#running, loaded.config);
     if (changes.length === 0) {
       logger.info({ config: file }, `${file} read again: nothing has changed`);
       return { kind: 'reloaded', changes };
     }
-    await this.#follow(followed(this.#running, loaded.config), loaded);
+    await setImmediate();
+    const next = followed(this.#running, loaded.config);
+    await setImmediate();
+    await this.#follow(next, loaded);
     this.#tell(changes);
     return { kind: 'reloaded', changes };
   }

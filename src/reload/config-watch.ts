@@ -40,7 +40,7 @@ export class ConfigWatch {
       ...(times !== undefined && { times }),
       changed: async () => {
         // The watch begins by reporting the present content, which may have been written since it was read.
-        const isNews = !isFirst || reload.isBehind;
+        const isNews = !isFirst || (await reload.isBehind());
         isFirst = false;
         if (!isNews) return;
         await reload.reload();
