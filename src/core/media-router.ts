@@ -2,9 +2,12 @@ import type { Packet } from '../media/packet.ts';
 import { MILLISECONDS, toSeconds } from '../media/timebase.ts';
 import type { DataTrack, SubtitleTrack, Track } from '../media/track.ts';
 import { ProtocolError } from '../util/protocol-error.ts';
+import { AudioNormalizer } from './audio-normalizer.ts';
+import { DataNormalizer } from './data-normalizer.ts';
 import type { SourcePacket, SourceTrack } from './ingest.ts';
 import { Timeline } from './timeline.ts';
-import { createNormalizer, type TrackNormalizer } from './track-normalizer.ts';
+import type { TrackNormalizer } from './track-normalizer.ts';
+import { VideoNormalizer } from './video-normalizer.ts';
 
 /** Maximum time that audio waits for the first keyframe of a video track, seconds. */
 const KEYFRAME_WAIT_S = 5;
@@ -194,7 +197,7 @@ export class MediaRouter {
   }
 
   #tryStart(normalizer: TrackNormalizer, packet: SourcePacket): boolean {
-    const seconds = normalizer.sourceSeconds(packet);
+    const seconds = toSeconds(packet.dts, normalizer.source.timebase);
     if (Number.isNaN(this.#firstSeconds)) this.#firstSeconds = seconds;
     const waitsForKeyframe = this.#hasVideo && Math.abs(seconds - this.#firstSeconds) < KEYFRAME_WAIT_S;
     const opens =
@@ -284,4 +287,19 @@ function inheritPosition(from: TrackNormalizer, to: TrackNormalizer): void {
   to.position.lastDts = from.position.lastDts === null ? null : scale(from.position.lastDts);
   to.position.nextDts = scale(from.position.nextDts);
   to.position.shownTo = scale(from.position.shownTo);
+}
+
+/**
+ * The normaliser for the kind of track, which takes its place on `timeline`. Throws `ProtocolError` when the configuration of the source
+ * is broken.
+ */
+function createNormalizer(source: SourceTrack, timeline: Timeline): TrackNormalizer {
+  switch (source.type) {
+    case 'video':
+      return new VideoNormalizer(source, timeline);
+    case 'audio':
+      return new AudioNormalizer(source, timeline);
+    case 'data':
+      return new DataNormalizer(source, timeline);
+  }
 }
