@@ -1,8 +1,9 @@
 /** When a pulled stream is removed: the rules of the contract's table of stream states. */
-import { expect, it, vi } from 'vitest';
+import { beforeEach, expect, it, vi } from 'vitest';
 import { ManualClock } from '../../test/fakes/manual-clock.ts';
-import { endPulls, rounds, setUpPulls } from '../../test/fakes/pulled-streams.ts';
+import { endPulls, holdRounds, rounds, setUpPulls } from '../../test/fakes/pulled-streams.ts';
 
+beforeEach(holdRounds);
 endPulls();
 
 const T = 3000;
@@ -17,6 +18,7 @@ it('removes a stream without input in time, however many retries are left', asyn
   await rounds();
   expect(application.hasStream('s')).toBe(true);
   clock.advance(1);
+  await rounds();
   await expect.poll(() => application.hasStream('s')).toBe(false);
   expect(source.asked.length).toBe(1);
 });
@@ -27,23 +29,26 @@ it('removes a stream whose source accepts each connection and sends nothing', as
   await pull({ urls: ['rtsp://first/'] }, table);
   source.deliver(1);
   source.opened[0]!.target.sink.close({ code: 'peer-left', detail: 'x' });
+  await rounds();
   await expect.poll(() => source.opened.length).toBe(2);
   // Media that returns restarts the time.
   clock.advance(T - 100);
   source.deliver(1);
   await rounds();
   source.opened[1]!.target.sink.close({ code: 'peer-left', detail: 'x' });
+  await rounds();
   await expect.poll(() => source.opened.length).toBe(3);
   clock.advance(T);
   await rounds();
   expect(application.hasStream('s')).toBe(true);
   clock.advance(1);
+  await rounds();
   await expect.poll(() => application.hasStream('s')).toBe(false);
   expect(logger.lines.at(-1)?.message).toContain(`no input for ${T} ms`);
 });
 
 /** A source that does not answer is waited for without end: what ends the stream is not the deadline of its connection. */
-const neverGiveUp = () => vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+const neverGiveUp = () => vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'setTimeout', 'clearTimeout'] });
 
 it('removes a stream in time while its source does not answer', async () => {
   neverGiveUp();
@@ -56,8 +61,10 @@ it('removes a stream in time while its source does not answer', async () => {
     return await new Promise(() => open(target).catch(() => undefined));
   };
   source.opened[0]!.target.sink.close({ code: 'peer-left', detail: 'x' });
+  await rounds();
   await expect.poll(() => source.asked).toContain('held');
   clock.advance(T + 1);
+  await rounds();
   await expect.poll(() => application.hasStream('s')).toBe(false);
 });
 
@@ -68,9 +75,11 @@ it('tries every other URL before a stream without input is removed', async () =>
   source.deliver(1);
   for (const url of ['rtsp://second/', 'rtsp://third/']) {
     clock.advance(T + 1);
+    await rounds();
     await expect.poll(() => application.stream('s')?.sourceUrl).toBe(url);
   }
   clock.advance(T + 1);
+  await rounds();
   await expect.poll(() => application.hasStream('s')).toBe(false);
 });
 
@@ -81,11 +90,13 @@ it('removes an unwatched stream even while its source does not answer', async ()
   await pull({}, { ...table, noInputFailoverTimeoutMs: 900_000 });
   source.open = () => new Promise(() => source.asked.push('held'));
   source.opened[0]!.target.sink.close({ code: 'peer-left', detail: 'x' });
+  await rounds();
   await expect.poll(() => source.asked).toContain('held');
   clock.advance(600_000);
   await rounds();
   expect(application.hasStream('s')).toBe(true);
   clock.advance(1);
+  await rounds();
   await expect.poll(() => application.hasStream('s')).toBe(false);
 });
 
@@ -106,6 +117,7 @@ it('counts the rounds, not the time, of a configured pull', async () => {
   await pull({ urls: ['rtsp://first/'], configured: true }, table);
   source.deliver(1);
   clock.advance(T + 1);
+  await rounds();
   await expect.poll(() => source.asked.length).toBe(2);
   expect(application.hasStream('s')).toBe(true);
 });

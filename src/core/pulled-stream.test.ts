@@ -1,28 +1,36 @@
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { ManualClock } from '../../test/fakes/manual-clock.ts';
-import { endPulls, PUBLISHER, rounds, setUpPulls } from '../../test/fakes/pulled-streams.ts';
+import { endPulls, holdRounds, PUBLISHER, rounds, setUpPulls } from '../../test/fakes/pulled-streams.ts';
 import { accessUnit } from '../../test/fakes/source.ts';
-import { systemClock } from '../util/clock.ts';
 import { ProviderKind } from './kinds.ts';
 
 endPulls();
 
 it('returns to the first URL when that works again, without a jump in time', async () => {
+  holdRounds();
+  const clock = new ManualClock();
+  const pass = async (): Promise<void> => {
+    clock.advance(100);
+    await rounds();
+  };
   let first = false;
-  const { application, source, packets, pull } = setUpPulls((url) => url.includes('second') || first);
+  const { application, source, packets, pull } = setUpPulls((url) => url.includes('second') || first, clock);
   await pull({}, { failbackMs: 50 });
   source.deliver();
   expect(application.stream('s')?.sourceUrl).toBe('rtsp://second/');
   expect(source.opened[0]?.target.settings).toEqual({ marked: 'as such' });
-  await expect.poll(() => source.asked.filter((url) => url.includes('first')).length).toBeGreaterThan(2);
+  for (let turn = 0; turn < 3; turn += 1) await pass();
+  expect(source.asked.filter((url) => url.includes('first')).length).toBeGreaterThan(2);
   expect(source.opened[0]?.closed).toBe(false);
   first = true;
-  await expect.poll(() => source.opened.length).toBe(2);
+  await pass();
+  expect(source.opened.length).toBe(2);
   // The first source accepts the request but sends nothing.
-  await new Promise((resolve) => setTimeout(resolve, 250));
+  await pass();
   expect(application.stream('s')?.sourceUrl).toBe('rtsp://second/');
   source.deliver(1);
-  await expect.poll(() => application.stream('s')?.sourceUrl).toBe('rtsp://first/');
+  await pass();
+  expect(application.stream('s')?.sourceUrl).toBe('rtsp://first/');
   source.deliver();
   await expect.poll(() => packets.length).toBe(60);
   const times = packets.map(({ dts }) => dts);
@@ -108,10 +116,13 @@ it('cancels an attempt at the first URL when the current connection ends', async
 });
 
 it('keeps its URL without failback', async () => {
-  const { application, source, pull } = setUpPulls((url) => url.includes('second'));
+  holdRounds();
+  const clock = new ManualClock();
+  const { application, source, pull } = setUpPulls((url) => url.includes('second'), clock);
   await pull();
   source.plays = () => true;
-  await new Promise((resolve) => setTimeout(resolve, 350));
+  clock.advance(1000);
+  await rounds();
   expect(application.stream('s')?.sourceUrl).toBe('rtsp://second/');
   expect(source.asked.length).toBe(2);
 });
@@ -174,6 +185,7 @@ it('leaves a source that proves unusable while it is still being opened', async 
 });
 
 it('does not report a congested source as silent, and does after the congestion', async () => {
+  holdRounds();
   const clock = new ManualClock();
   const { application, source, pull } = setUpPulls(() => true, clock);
   await pull({}, { noInputFailoverTimeoutMs: 300 });
@@ -184,6 +196,7 @@ it('does not report a congested source as silent, and does after the congestion'
     expect(application.stream('s')?.sourceUrl).toBe('rtsp://first/');
   }
   clock.advance(1);
+  await rounds();
   await expect.poll(() => application.stream('s')?.sourceUrl).toBe('rtsp://second/');
 });
 
@@ -244,12 +257,12 @@ it('connects again when its application restarts while the source answers', asyn
 });
 
 it('deletes no stream as unused because the wall clock was set', async () => {
-  let shift = 0;
-  const clock = { now: () => systemClock.now() + shift, monotonic: () => systemClock.monotonic() };
+  holdRounds();
+  const clock = new ManualClock();
   const { application, pull } = setUpPulls(() => true, clock);
   await pull();
-  shift = 3_600_000;
-  await new Promise((resolve) => setTimeout(resolve, 300));
+  clock.setOn(3_600_000);
+  await rounds();
   expect(application.stream('s')).toBeDefined();
 });
 
@@ -330,6 +343,7 @@ it('ends a persistent stream that returns while it is being deleted', async () =
 });
 
 it('deletes no stream as unused that another stream of the server is made of', async () => {
+  holdRounds();
   const clock = new ManualClock();
   const { application, pull } = setUpPulls(() => true, clock);
   await pull({}, { noInputFailoverTimeoutMs: 600_000 });
@@ -339,7 +353,8 @@ it('deletes no stream as unused that another stream of the server is made of', a
   await rounds();
   expect(application.stream('s')).toBeDefined();
   leave?.();
-  await vi.waitFor(() => expect(application.stream('s')).toBeUndefined());
+  await rounds();
+  expect(application.stream('s')).toBeUndefined();
 });
 
 it('removes an echoed password from its log lines', async () => {

@@ -1,5 +1,4 @@
 /** Streams that an application pulls from a source under the control of the test. */
-import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, vi } from 'vitest';
 import type { ApplicationConfig } from '../../src/config/index.ts';
 import { Application } from '../../src/core/application.ts';
@@ -78,5 +77,14 @@ export const PUBLISHER = {
   onClose: () => undefined,
 };
 
-/** Some rounds of supervision. */
-export const rounds = (): Promise<void> => delay(250);
+/** Pulls are supervised by `rounds` alone from now on; `endPulls` ends that. */
+export function holdRounds(): void {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+}
+
+/** Some rounds of supervision, after `holdRounds`. */
+export async function rounds(): Promise<void> {
+  await vi.advanceTimersByTimeAsync(250);
+  // What they began: attempts of a source that answers at once.
+  for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+}
