@@ -7,6 +7,7 @@ import { OriginMap } from './origin-map.ts';
 
 const EXPIRY_S = 2;
 const REFRESH_MS = 150;
+const PATIENCE = { timeout: 10_000 };
 const OF_A = 'ovt://a:9000/app/s';
 const OF_B = 'ovt://b:9000/app/s';
 
@@ -14,6 +15,16 @@ const stops: (() => unknown)[] = [];
 afterEach(async () => {
   for (const stop of stops.splice(0).reverse()) await stop();
 });
+
+/** How long a key still lives, ms. */
+async function lifeOf(redis: RedisServer, key: string): Promise<number> {
+  return Number((await redis.ask('PTTL', key)).slice(1));
+}
+
+/** A number in the text of `INFO`. */
+function countIn(text: string, pattern: RegExp): number {
+  return Number(pattern.exec(text)?.[1] ?? 0);
+}
 
 async function startRedis(password?: string): Promise<RedisServer> {
   const redis = await RedisServer.start(password);
@@ -44,9 +55,12 @@ describe('the origin map', () => {
     expect(await edge.map.locate('app', 'other')).toBeNull();
     expect(edge.map.figures.absent).toBeGreaterThan(0);
     expect([edge.map.figures.found, origin.map.figures.registered, origin.map.figures.waiting]).toEqual([1, 1, 0]);
-    // Longer than an address lives without being renewed.
-    await new Promise((resolve) => setTimeout(resolve, EXPIRY_S * 1000 + 500));
-    expect(await edge.map.locate('app', 's')).toBe(OF_A);
+    // It is renewed before it expires.
+    for (let time = 0; time < 2; time += 1) {
+      await redis.ask('PEXPIRE', 'app/s', `${(EXPIRY_S * 1000) / 2}`);
+      await expect.poll(() => lifeOf(redis, 'app/s')).toBeGreaterThan((EXPIRY_S * 1000) / 2);
+      expect(await edge.map.locate('app', 's')).toBe(OF_A);
+    }
     origin.map.remove('app', 's');
     await expect.poll(() => redis.value('app/s')).toBeNull();
     expect(origin.map.size).toBe(0);
@@ -57,7 +71,7 @@ describe('the origin map', () => {
     const { map, said } = open(redis.address, { name: 'a' });
     map.add('app', 's');
     await said(`'app/s' is in the origin map as ${OF_A}`);
-    const left = Number((await redis.ask('PTTL', 'app/s')).slice(1));
+    const left = await lifeOf(redis, 'app/s');
     expect(left).toBeGreaterThan(0);
     expect(left).toBeLessThanOrEqual(EXPIRY_S * 1000);
   });
@@ -84,10 +98,11 @@ describe('the origin map', () => {
   it('forgets a server that died', async () => {
     const redis = await startRedis();
     // What a server leaves behind that was killed.
-    await redis.ask('SET', 'app/s', OF_A, 'EX', `${EXPIRY_S}`);
+    await redis.ask('SET', 'app/s', OF_A, 'EX', '100');
     const second = open(redis.address, { name: 'b' });
     second.map.add('app', 's');
     await second.said(`'app/s' is in the origin map as ${OF_A}: ours waits`);
+    await redis.ask('PEXPIRE', 'app/s', '1');
     await second.said(`'app/s' is in the origin map as ${OF_B}`);
     expect(await redis.value('app/s')).toBe(OF_B);
   });
@@ -129,8 +144,10 @@ describe('the origin map', () => {
     first.map.withdraw(true);
     first.map.add('app', 'later');
     await second.said(`'app/s' is in the origin map as ${OF_B}`);
-    // Several times as long as it takes to register.
-    await new Promise((resolve) => setTimeout(resolve, 4 * REFRESH_MS));
+    // Each map has had several turns to register.
+    const turns = async (): Promise<number> => countIn(await redis.ask('INFO', 'commandstats'), /cmdstat_ping:calls=(\d+)/);
+    const before = await turns();
+    await expect.poll(turns, PATIENCE).toBeGreaterThanOrEqual(before + 8);
     expect([await redis.value('app/s'), await redis.value('app/later'), first.map.size]).toEqual([OF_B, null, 2]);
     first.map.withdraw(false);
     await expect.poll(() => redis.value('app/later')).toBe('ovt://a:9000/app/later');
@@ -169,7 +186,9 @@ describe('the origin map', () => {
     await said(`'app/s' cannot be put into the origin map: ${why}`);
     expect(await map.locate('app', 's')).toBeNull();
     // Each once, however often it is tried.
-    await new Promise((resolve) => setTimeout(resolve, 3 * REFRESH_MS));
+    const refusals = async (): Promise<number> => countIn(await redis.ask('INFO', 'errorstats'), /errorstat_WRONGTYPE:count=(\d+)/);
+    const before = await refusals();
+    await expect.poll(refusals, PATIENCE).toBeGreaterThanOrEqual(before + 3);
     expect(logger.lines.filter(({ message }) => message.endsWith(why)).map(({ message }) => message)).toEqual([
       `'app/s' cannot be looked up in the origin map: ${why}`,
       `'app/s' cannot be put into the origin map: ${why}`,
@@ -202,7 +221,14 @@ describe('Redis', () => {
     const redis = await startRedis('secret');
     const { map, logger, said } = open(redis.address, { name: 'a', ...(auth !== undefined && { auth }) });
     await said(`Redis at ${redis.address} cannot be used: ${reason}`);
-    await new Promise((resolve) => setTimeout(resolve, 1000));
+    let asked = 0;
+    /** Connections besides those of this test. */
+    const attempts = async (): Promise<number> => {
+      asked += 1;
+      return countIn(await redis.ask('INFO', 'stats'), /total_connections_received:(\d+)/) - asked;
+    };
+    const before = await attempts();
+    await expect.poll(attempts, PATIENCE).toBeGreaterThanOrEqual(before + 2);
     expect(logger.lines.length).toBe(1);
     expect(await map.locate('app', 's')).toBeNull();
   });
