@@ -1,5 +1,6 @@
 /** The origin map over every kind of Redis, each a real one. */
-import { afterEach, describe, expect, it } from 'vitest';
+import net from 'node:net';
+import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
 import { masterOf, type RedisSet, startCluster, startSentinels, startTls } from '../../test/support/redis-sets.ts';
 import type { RedisServerConfig } from '../config/index.ts';
@@ -49,13 +50,19 @@ describe('the origin map', () => {
   });
 
   it('logs once that no Sentinel answers, and that there is no cluster', PATIENCE, async () => {
+    const connects = vi.spyOn(net.Socket.prototype, 'connect');
+    onTestFinished(() => connects.mockRestore());
+    /** Connections tried: to a Sentinel, and to the cluster. */
+    const attempts = (): number[] =>
+      ['"port":2,', '"port":3,'].map((port) => connects.mock.calls.filter((call) => JSON.stringify(call).includes(port)).length);
     const { map, said } = open({ url: 'redis+sentinel://127.0.0.1:1,127.0.0.1:2/shared' });
-    const cluster = open({ url: 'redis+cluster://127.0.0.1:1' });
+    const cluster = open({ url: 'redis+cluster://127.0.0.1:3' });
     await expect.poll(() => said().length, PATIENCE).toBe(1);
     expect(said()[0]).toMatch(/^Redis at redis\+sentinel:.* cannot be used: no Sentinel answers: .+/);
     await expect.poll(() => cluster.said()[0], PATIENCE).toMatch(/^Redis at redis\+cluster:.* cannot be used: .+/);
     expect(await map.locate('app', 's')).toBeNull();
-    await new Promise((resolve) => setTimeout(resolve, 1500));
+    const before = attempts();
+    await expect.poll(() => attempts().every((count, index) => count >= (before[index] ?? 0) + 2), PATIENCE).toBe(true);
     expect(said().length).toBe(1);
     expect(cluster.said().length).toBe(1);
   });
