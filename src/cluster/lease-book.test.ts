@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { ManualClock } from '../../test/fakes/manual-clock.ts';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
@@ -8,21 +7,51 @@ import { LeaseBook } from './lease-book.ts';
 import { redisTarget } from './redis-client.ts';
 import { RedisLink } from './redis-link.ts';
 
-const LEASE_MS = 3000;
+const LEASE_MS = 60_000;
+/** Time passes in such steps, for nodes and for Redis. */
+const STEP_MS = 1000;
 const WORK = 'scheduled/default/app/channel';
 const PATIENCE = { timeout: 10_000 };
 
 const stops: (() => unknown)[] = [];
+const links: RedisLink[] = [];
 let redis: RedisServer;
 beforeEach(async () => {
   redis = await RedisServer.start();
   stops.push(async () => await redis.stop());
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] });
 });
 afterEach(async () => {
   for (const stop of stops.splice(0).reverse()) await stop();
+  links.length = 0;
+  vi.useRealTimers();
 });
 
-/** A node that asks every 20 ms whether the channel is its own. */
+/** From now on one-time timers fire with the passing of time, too; for tests in which Redis stays there. */
+const fakeAllTimers = () => vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'setTimeout', 'clearTimeout', 'performance'] });
+
+/** ARGV: ms by which every key gets older. */
+const AGE = `for _, key in ipairs(redis.call('KEYS', '*')) do local left = redis.call('PTTL', key) - ARGV[1]
+if left > 0 then redis.call('PEXPIRE', key, left) elseif left > -ARGV[1] then redis.call('DEL', key) end end`.replace('\n', ' ');
+
+/** Lets time pass. What the nodes ask Redis meanwhile is answered afterwards. */
+async function pass(ms: number): Promise<void> {
+  for (let passed = 0; passed < ms; passed += STEP_MS) {
+    await redis.ask('EVAL', `"${AGE}"`, '0', `${STEP_MS}`).catch(() => undefined);
+    vi.advanceTimersByTime(STEP_MS);
+    await Promise.all(links.filter(({ up }) => up).map((link) => link.ping().catch(() => undefined)));
+  }
+}
+
+/** Lets time pass until `holds`. */
+async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
+  for (let passed = 0; !(await holds()); passed += STEP_MS) {
+    if (passed > 3 * LEASE_MS) throw new Error('it did not happen in three lives of a lease');
+    await pass(STEP_MS);
+  }
+}
+
+/** A node that asks twice a second whether the channel is its own. */
 function open(node: string, { keepWithoutRedis = false, group = 'g' } = {}) {
   const logger = new RecordingLogger();
   let isCut = false;
@@ -38,7 +67,8 @@ function open(node: string, { keepWithoutRedis = false, group = 'g' } = {}) {
   const cut = (): void => {
     isCut = true;
   };
-  const asking = setInterval(() => book.stateOf(WORK), 20);
+  links.push(link);
+  const asking = setInterval(() => book.stateOf(WORK), 500);
   stops.push(async () => {
     clearInterval(asking);
     await book.close();
@@ -52,7 +82,7 @@ const whose = (...nodes: ReturnType<typeof open>[]): string => nodes.map(({ stat
 /** Collects what was ever seen while `work` goes on. */
 async function watched(nodes: ReturnType<typeof open>[], work: () => Promise<unknown>): Promise<Set<string>> {
   const seen = new Set<string>();
-  const looking = setInterval(() => seen.add(whose(...nodes)), 5);
+  const looking = setInterval(() => seen.add(whose(...nodes)), 50);
   await work();
   clearInterval(looking);
   return seen;
@@ -60,23 +90,25 @@ async function watched(nodes: ReturnType<typeof open>[], work: () => Promise<unk
 
 describe('a work that two nodes would do', () => {
   it('is done by one node, and by the other after the first releases it', async () => {
+    fakeAllTimers();
     const [a, b] = [open('a'), open('b')];
     const seen = await watched([a, b], async () => {
       await expect.poll(() => [a.state(), b.state()].sort(), PATIENCE).toEqual(['others', 'ours']);
       const [holder, other] = a.state() === 'ours' ? [a, b] : [b, a];
       holder.book.yield(true);
       expect(holder.state()).toBe('others');
-      await expect.poll(() => other.state(), PATIENCE).toBe('ours');
+      await until(() => other.state() === 'ours');
       holder.book.yield(false);
-      await delay(LEASE_MS);
+      await pass(LEASE_MS);
       expect([holder.state(), other.state(), other.book.held]).toEqual(['others', 'ours', 1]);
       await other.book.close();
-      await expect.poll(() => holder.state(), PATIENCE).toBe('ours');
+      await until(() => holder.state() === 'ours');
     });
     expect(seen).not.toContain('11');
   });
 
   it('is taken over when the lease of a dead node ends, and not before', async () => {
+    fakeAllTimers();
     const a = open('a');
     await expect.poll(() => a.state(), PATIENCE).toBe('ours');
     const b = open('b');
@@ -85,7 +117,7 @@ describe('a work that two nodes would do', () => {
       a.cut();
       const left = Number((await redis.ask('PTTL', `millrace:{g}:lease:${WORK}`)).slice(1));
       expect(left).toBeGreaterThan(0);
-      await expect.poll(() => b.state(), PATIENCE).toBe('ours');
+      await until(() => b.state() === 'ours');
       // It knows by its own clock.
       expect(a.state()).toBe('others');
     });
@@ -94,6 +126,7 @@ describe('a work that two nodes would do', () => {
   });
 
   it('is claimed when the lease of a dead node expires, by a node that then knows its predecessor', async () => {
+    fakeAllTimers();
     const a = open('a@ovt://a:9000/');
     await expect.poll(() => a.state(), PATIENCE).toBe('ours');
     expect(a.book.predecessorOf(WORK)).toBeNull();
@@ -102,7 +135,7 @@ describe('a work that two nodes would do', () => {
     expect(b.book.predecessorOf(WORK)).toBeNull();
     a.cut();
     const key = `millrace:{g}:lease:${WORK}`;
-    await expect.poll(() => redis.value(key), { timeout: 2 * LEASE_MS, interval: 5 }).toMatch(/^b /);
+    await until(async () => (await redis.value(key))?.startsWith('b ') === true);
     await expect.poll(() => b.book.predecessorOf(WORK)).toBe('a@ovt://a:9000/');
     expect([a.book.predecessorOf(WORK), b.book.predecessorOf('pull/other')]).toEqual([null, null]);
   });
@@ -112,7 +145,7 @@ describe('a work that two nodes would do', () => {
     await expect.poll(() => a.state(), PATIENCE).toBe('ours');
     const first = await redis.value(`millrace:{g}:lease:${WORK}`);
     await redis.ask('FLUSHALL');
-    await expect.poll(() => redis.value(`millrace:{g}:lease:${WORK}`), PATIENCE).not.toBeNull();
+    await until(async () => (await redis.value(`millrace:{g}:lease:${WORK}`)) !== null);
     const second = await redis.value(`millrace:{g}:lease:${WORK}`);
     const numberOf = (value: string | null): number => Number(value?.split(' ')[1]);
     expect(numberOf(second)).toBeGreaterThan(numberOf(first));
@@ -123,7 +156,7 @@ describe('a work that two nodes would do', () => {
     const [a, kept] = [open('a'), open('a', { group: 'kept', keepWithoutRedis: true })];
     await expect.poll(() => whose(a, kept), PATIENCE).toBe('11');
     await redis.stop();
-    await expect.poll(() => whose(a, kept), PATIENCE).toBe('01');
+    await until(() => whose(a, kept) === '01');
     await redis.restart();
     await expect.poll(() => whose(a, kept), PATIENCE).toBe('11');
   });
@@ -177,11 +210,11 @@ describe('a work that two nodes would do', () => {
     expect([book.stateOf(WORK), vi.getTimerCount()]).toEqual([state, timers]);
   });
 
-  it('is free when its node gives it up', { timeout: 20_000 }, async () => {
+  it('is free when its node gives it up', async () => {
     const a = open('a');
     await expect.poll(() => a.state(), PATIENCE).toBe('ours');
     a.forget();
-    await expect.poll(() => redis.value(`millrace:{g}:lease:${WORK}`), PATIENCE).toBeNull();
+    await until(async () => (await redis.value(`millrace:{g}:lease:${WORK}`)) === null);
     expect(a.book.held).toBe(0);
   });
 
