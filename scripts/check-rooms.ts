@@ -110,7 +110,7 @@ const APART: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Never loaded by the main thread, except that without delivery threads it imports `delivery-views.ts` at run time. */
-const NEVER_ON_MAIN = ['delivery/http', 'delivery/thread', 'services/*/view'];
+const NEVER_ON_MAIN = ['delivery/http', 'delivery/thread', 'services/*/view', 'transcoder/process'];
 
 const SRC = path.join(path.dirname(path.dirname(fileURLToPath(import.meta.url))), 'src');
 /** Ends words after which a text is the name of a file. */

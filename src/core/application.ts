@@ -1,5 +1,4 @@
 import type { ApplicationConfig } from '../config/index.ts';
-import type { Track } from '../media/track.ts';
 import { showHidden } from '../util/hidden-characters.ts';
 import type { Logger } from '../util/logger.ts';
 import { NO_TURNS } from '../util/newcomer-turns.ts';
@@ -20,8 +19,7 @@ import { type EnabledPublisher, OutboundStream } from './outbound-stream.ts';
 import { type OutputPlan, planOf } from './output-plan.ts';
 import { PASSTHROUGH_PROFILE } from './output-profile.ts';
 import type { OverlayRule } from './overlay-files.ts';
-import type { Playlist } from './playlist.ts';
-import { buildPlaylist } from './playlist-builder.ts';
+import { playlistsOf } from './playlist-builder.ts';
 import type { ProfileAdviser } from './profile-advice.ts';
 import { isAddressableName } from './stream-address.ts';
 import { StreamArrivals } from './stream-arrivals.ts';
@@ -362,7 +360,12 @@ export class Application {
       onDisinherited: (stream) => this.#forgetOutput(stream),
       createOutput: (name, requestKeyframe) => this.#createOutput(inbound, name, { requestKeyframe, logger, notices }),
       playlists: (stream, profile, tracks) =>
-        this.#playlists(stream, tracks, profile.playlists, this.#isPassthrough(inbound.source.request) ? inbound.playlists : []),
+        playlistsOf(tracks, {
+          inherited: this.#isPassthrough(inbound.source.request) ? inbound.playlists : [],
+          rules: profile.playlists,
+          publishers: this.#publishers,
+          figures: (id) => stream.figures(id),
+        }),
     });
   }
 
@@ -465,25 +468,6 @@ export class Application {
     this.#outputs.set(name, stream);
     for (const enabled of this.#publishers) stream.attach(enabled);
     return stream;
-  }
-
-  /** Playlists of the source, configured ones, then the publishers' default ones whose file name is still free; sorted by file name. */
-  #playlists(
-    stream: OutboundStream,
-    tracks: readonly Track[],
-    rules: readonly Parameters<typeof buildPlaylist>[0][],
-    inherited: readonly Playlist[],
-  ): Playlist[] {
-    const playlists = [...inherited];
-    for (const rule of rules) {
-      const playlist = buildPlaylist(rule, tracks, (id) => stream.figures(id));
-      if (playlist !== null) playlists.push(playlist);
-    }
-    for (const { publisher, settings } of this.#publishers) {
-      const playlist = publisher.defaultPlaylist(tracks, settings);
-      if (playlist !== null && !playlists.some((other) => other.fileName === playlist.fileName)) playlists.push(playlist);
-    }
-    return playlists.sort((a, b) => (a.fileName < b.fileName ? -1 : 1));
   }
 
   #forget(stream: InboundStream): void {

@@ -1,7 +1,7 @@
 import { type AudioTrack, isImageTrack, isVideoTrack, type Track, type VideoTrack } from '../media/track.ts';
 import { compileWildcard } from '../util/wildcard.ts';
 import type { Playlist, PlaylistRendition } from './playlist.ts';
-import type { TrackFigures } from './publishing.ts';
+import type { Publisher, TrackFigures } from './publishing.ts';
 
 interface TemplateFilter {
   readonly variant_name?: string | undefined;
@@ -51,6 +51,30 @@ export interface PlaylistRules {
 }
 
 type Figures = (trackId: number) => TrackFigures;
+
+/** Where the playlists of a stream come from. */
+export interface PlaylistSources {
+  /** Playlists of its source. */
+  readonly inherited: readonly Playlist[];
+  /** Playlists of its output profile. */
+  readonly rules: readonly PlaylistRules[];
+  readonly publishers: readonly { readonly publisher: Publisher; readonly settings: unknown }[];
+  readonly figures: Figures;
+}
+
+/** Playlists of the source, configured ones, then the publishers' default ones whose file name is still free; sorted by file name. */
+export function playlistsOf(tracks: readonly Track[], { inherited, rules, publishers, figures }: PlaylistSources): Playlist[] {
+  const playlists = [...inherited];
+  for (const rule of rules) {
+    const playlist = buildPlaylist(rule, tracks, figures);
+    if (playlist !== null) playlists.push(playlist);
+  }
+  for (const { publisher, settings } of publishers) {
+    const playlist = publisher.defaultPlaylist(tracks, settings);
+    if (playlist !== null && !playlists.some((other) => other.fileName === playlist.fileName)) playlists.push(playlist);
+  }
+  return playlists.sort((a, b) => (a.fileName < b.fileName ? -1 : 1));
+}
 
 /** The configured playlist for the tracks there are, or null when no rendition is left. */
 export function buildPlaylist(rules: PlaylistRules, tracks: readonly Track[], figures: Figures): Playlist | null {

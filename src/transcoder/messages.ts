@@ -166,6 +166,11 @@ export type FileTrackMessage =
   | (Omit<SourceVideoTrack, 'config'> & { readonly config: string | null })
   | (Omit<SourceAudioTrack, 'config'> & { readonly config: string | null });
 
+/** Maximum of video packets of one inbound track in flight to its decoder. */
+export const VIDEO_WINDOW = 8;
+/** Maximum of audio packets of one inbound track in flight to its decoder. */
+export const AUDIO_WINDOW = 32;
+
 /** Maximum of media that a file process sends ahead of the server's acknowledgements. */
 export const READ_WINDOW = { packets: 256, bytes: 8 * 1024 * 1024 } as const;
 

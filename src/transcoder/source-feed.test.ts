@@ -6,7 +6,7 @@ import type { Packet } from '../media/packet.ts';
 import type { Track } from '../media/track.ts';
 import { BoundedQueue } from '../util/bounded-queue.ts';
 import { FrameWriter } from './frame-writer.ts';
-import { VIDEO_WINDOW } from './process/pipeline.ts';
+import { VIDEO_WINDOW } from './messages.ts';
 import { FrameFlag, FrameReader, FrameType } from './process-frames.ts';
 import { MAX_DECODER_BYTES, SourceFeed } from './source-feed.ts';
 

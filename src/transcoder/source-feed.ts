@@ -2,8 +2,7 @@ import type { Packet } from '../media/packet.ts';
 import type { AudioTrack, Track, VideoTrack } from '../media/track.ts';
 import type { BoundedQueue } from '../util/bounded-queue.ts';
 import type { FrameWriter } from './frame-writer.ts';
-import { sourceMessage } from './messages.ts';
-import { AUDIO_WINDOW, VIDEO_WINDOW } from './process/pipeline.ts';
+import { AUDIO_WINDOW, sourceMessage, VIDEO_WINDOW } from './messages.ts';
 import { FrameFlag, FrameType } from './process-frames.ts';
 
 /** Packets of one inbound track that may wait for its decoder: some five seconds, long enough for a process to start again. */

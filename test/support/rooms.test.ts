@@ -90,6 +90,13 @@ test('types of other rooms are not loaded', () => {
   expect(strayed(only({ 'delivery-worker.ts': types }))).toEqual([]);
 });
 
+test('the main thread loads no codec', () => {
+  const feed = "import { VIDEO_WINDOW } from './process/pipeline.ts';";
+  expect(strayed(only({ 'server.ts': "import { x } from './transcoder/source-feed.ts';", 'transcoder/source-feed.ts': feed }))).toEqual([
+    "transcoder/source-feed.ts: the main thread may not load 'transcoder/process/pipeline.ts'",
+  ]);
+});
+
 test('the main thread loads no view', () => {
   expect(strayed(only({ 'server.ts': "import { VIEWS } from './services/hls/view/ts/hls-view.ts';" }))).toEqual([
     "server.ts: the main thread may not load 'services/hls/view/ts/hls-view.ts'",

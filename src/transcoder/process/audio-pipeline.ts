@@ -1,13 +1,13 @@
 /** One inbound audio track: decoded once, then resampled and encoded for each encode. */
 import { rescale, type Timebase } from '../../media/timebase.ts';
 import { CodecModule } from '../encoder-catalogue.ts';
-import { configBytes, type SourceMessage } from '../messages.ts';
+import { AUDIO_WINDOW, configBytes, type SourceMessage } from '../messages.ts';
 import { type AudioEncode, AudioOutput } from './audio-output.ts';
 import { Decoder } from './engine/decoder.ts';
 import { stampFrame } from './engine/frame-properties.ts';
 import type { RawFrame } from './engine/library.ts';
 import { FrameQueue } from './frame-queue.ts';
-import { AUDIO_WINDOW, type Pipeline, type PipelineInput, type PipelineTools } from './pipeline.ts';
+import type { Pipeline, PipelineInput, PipelineTools } from './pipeline.ts';
 
 /** Decoded blocks that wait for the resamplers. */
 const MAX_DECODED_BLOCKS = 16;

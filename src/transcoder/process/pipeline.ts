@@ -65,8 +65,3 @@ export interface Pipeline {
   /** Ends the loops and frees everything; resolves when no operation is running. */
   close(): Promise<void>;
 }
-
-/** Maximum of packets of one inbound track in flight to its decoder. */
-export const VIDEO_WINDOW = 8;
-/** The same for audio. */
-export const AUDIO_WINDOW = 32;

@@ -3,7 +3,7 @@
 import { MPEG_90K, rescale, type Timebase } from '../../media/timebase.ts';
 import type { BoundedQueue } from '../../util/bounded-queue.ts';
 import { CodecModule, chooseDecoders, HARDWARE_DECODERS } from '../encoder-catalogue.ts';
-import { configBytes, type SourceMessage } from '../messages.ts';
+import { configBytes, type SourceMessage, VIDEO_WINDOW } from '../messages.ts';
 import { deviceOptions } from './device-options.ts';
 import { Decoder } from './engine/decoder.ts';
 import { type FrameFormat, frameFormat, rotationOf, sameFrameFormat, startsGroup } from './engine/frame-properties.ts';
@@ -12,7 +12,7 @@ import { ErrorRun } from './error-run.ts';
 import { type FrameEncode, FrameOutput } from './frame-output.ts';
 import { FrameQueue } from './frame-queue.ts';
 import { type FrameNode, FrameScaler } from './frame-scaler.ts';
-import { type Pipeline, type PipelineInput, type PipelineTools, VIDEO_WINDOW } from './pipeline.ts';
+import type { Pipeline, PipelineInput, PipelineTools } from './pipeline.ts';
 
 /** Decoded frames that wait to be scaled. */
 const MAX_DECODED_FRAMES = 4;
