@@ -204,6 +204,7 @@ async function startAll(
   running.push({ last: true, stop: async () => state.lock.release() });
   if (forgets) running.push({ keeps: true, stop: async () => state.apiState.takeBack() });
   running.push({ keeps: true, stop: () => state.vhosts.settle() }, { keeps: true, stop: () => state.pulls.settle() }, state.disks);
+  running.push({ keeps: true, stop: () => state.untold.settle() });
   const apiAccess = await state.start();
   secrets.configure([...secretsOf(config), apiAccess.token]);
 
@@ -276,6 +277,7 @@ async function startAll(
   const reading: ReadOptions = { directory: dirname(resolve(configFile)) };
   await restoreVirtualHosts(state.vhosts, orchestrator, { logger, reading });
   await restorePulls(state.pulls, pulls, logger);
+  originMaps.startSharing();
   access.keys.restoreUses(await keyUses.load());
   keyUses.start();
   if (config.modules.dynamicAppRemoval.enable) running.push(removingUnusedApplications(orchestrator.onDemand, logger));

@@ -1311,6 +1311,11 @@ export interface components {
                      * @default false
                      */
                     keepWithoutRedis?: boolean;
+                    /**
+                     * @description Persistent pulls and pushes that the API of a node defines are known to all nodes of the group, through Redis, where their URLs and stream keys can be read
+                     * @default false
+                     */
+                    shareDefinitions?: boolean;
                 };
             };
             /**

@@ -32,13 +32,19 @@ const LOST: MetricDefinition = {
   help: 'Pulls, channels and pushes that another node has taken over from this one',
   type: 'counter',
 };
+const DEFINITIONS: MetricDefinition = {
+  name: 'millrace_shared_definitions',
+  help: 'Pulls and pushes that nodes know from each other, by whether this node can do them',
+  type: 'gauge',
+};
 
 /** `figures`: sums over all maps. */
 export function originMapMetrics(figures: () => OriginMaps['figures']): MetricSource {
   return {
-    definitions: [MAPS, STREAMS, LOOK_UPS, REFUSED, LEASES, LOST],
+    definitions: [MAPS, STREAMS, LOOK_UPS, REFUSED, LEASES, LOST, DEFINITIONS],
     collect(page) {
-      const { reachable, unreachable, registered, waiting, found, absent, failed, refused, leases, lost } = figures();
+      const { reachable, unreachable, registered, waiting, found, absent, failed, refused, leases, lost, definitions, unplaced } =
+        figures();
       const maps = page.family(MAPS);
       maps.add(reachable, 'reachable="yes"');
       maps.add(unreachable, 'reachable="no"');
@@ -50,6 +56,9 @@ export function originMapMetrics(figures: () => OriginMaps['figures']): MetricSo
       page.family(REFUSED).add(refused);
       page.family(LEASES).add(leases);
       page.family(LOST).add(lost);
+      const shared = page.family(DEFINITIONS);
+      shared.add(definitions - unplaced, 'possible="yes"');
+      shared.add(unplaced, 'possible="no"');
     },
   };
 }

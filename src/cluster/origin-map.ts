@@ -5,6 +5,7 @@ import { shownUrl } from '../core/pull.ts';
 import type { Clock } from '../util/clock.ts';
 import type { Logger } from '../util/logger.ts';
 import { messageOf } from '../util/message-of.ts';
+import { DefinitionBook, type DefinitionBookOptions } from './definition-book.ts';
 import { LeaseBook } from './lease-book.ts';
 import { redisTarget } from './redis-client.ts';
 import { RedisLink } from './redis-link.ts';
@@ -44,10 +45,13 @@ export interface OriginMapOptions {
   readonly onReachable?: (reachable: boolean) => void;
   /** Unique among all processes; default: random. */
   readonly node?: string;
+  /** For definitions that nodes share; absent: they share none. */
+  readonly sharing?: Pick<DefinitionBookOptions, 'vhost' | 'keepers' | 'hasApplication' | 'untold'>;
 }
 
 /**
- * Counters, except for leases and the streams to register: `registered`, and `waiting` for Redis or for the end of another server's entry.
+ * Counters, except for leases, definitions and the streams to register: `registered`, and `waiting` for Redis or for the end of another
+ * server's entry.
  */
 export interface OriginMapFigures {
   readonly found: number;
@@ -58,6 +62,9 @@ export interface OriginMapFigures {
   /** Leases of shared work that this node holds, and leases lost to another node. */
   readonly leases: number;
   readonly lost: number;
+  /** Definitions that nodes share, and those among them that this node cannot do. */
+  readonly definitions: number;
+  readonly unplaced: number;
   readonly waiting: number;
 }
 
@@ -94,6 +101,8 @@ export class OriginMap {
   readonly #lookUps = { found: 0, absent: 0, failed: 0 };
   /** Null: this server shares no work. */
   #leases: LeaseBook | null = null;
+  /** Null: nodes share no definitions. */
+  #definitions: DefinitionBook | null = null;
   #withdrawn = false;
   #refreshing = false;
   /** The reason why Redis refused the last failed lookup. */
@@ -109,6 +118,7 @@ export class OriginMap {
     refreshMs = REFRESH_MS,
     onReachable,
     node = randomUUID(),
+    sharing,
   }: OriginMapOptions) {
     const { originHostName, redisServer } = config;
     this.#logger = logger;
@@ -121,6 +131,7 @@ export class OriginMap {
       logger,
       onUp: () => {
         onReachable?.(true);
+        this.#definitions?.up();
         this.#leases?.up();
         this.#work(this.#refresh());
       },
@@ -129,8 +140,11 @@ export class OriginMap {
     if (config.sharedWork?.enable === true) {
       // A node that takes over work recognises by this prefix which addresses are obsolete.
       const name = this.#prefix === null ? node : node + AT + this.#prefix;
-      const { group, leaseTime: leaseMs, keepWithoutRedis } = config.sharedWork;
+      const { group, leaseTime: leaseMs, keepWithoutRedis, shareDefinitions } = config.sharedWork;
       this.#leases = new LeaseBook({ link: this.#link, group, node: name, leaseMs, keepWithoutRedis, clock, logger });
+      if (shareDefinitions && sharing !== undefined) {
+        this.#definitions = new DefinitionBook({ link: this.#link, group, clock, logger, ...sharing });
+      }
     }
     this.#timer = setInterval(() => this.#work(this.#refresh()), refreshMs);
   }
@@ -145,6 +159,11 @@ export class OriginMap {
     return this.#leases;
   }
 
+  /** Definitions that nodes share; null: none. */
+  get definitions(): DefinitionBook | null {
+    return this.#definitions;
+  }
+
   /** Whether Redis answers; otherwise `locate` returns null. */
   get reachable(): boolean {
     return this.#link.up;
@@ -155,7 +174,16 @@ export class OriginMap {
     let registered = 0;
     for (const { holds } of this.#entries.values()) if (holds) registered += 1;
     const leases = { leases: this.#leases?.held ?? 0, lost: this.#leases?.lost ?? 0 };
-    return { ...this.#lookUps, ...leases, refused: this.#link.refused, registered, waiting: this.#entries.size - registered };
+    const { definitions, unplaced } = this.#definitions?.figures ?? { definitions: 0, unplaced: 0 };
+    return {
+      ...this.#lookUps,
+      ...leases,
+      definitions,
+      unplaced,
+      refused: this.#link.refused,
+      registered,
+      waiting: this.#entries.size - registered,
+    };
   }
 
   /** Removes every stream from the map, or registers all again, including those added meanwhile. */
@@ -226,6 +254,7 @@ export class OriginMap {
   /** Resolves when ended streams are removed from the map, or Redis does not answer. Call it after the last stream has ended. */
   async close(): Promise<void> {
     clearInterval(this.#timer);
+    await this.#definitions?.close();
     await this.#leases?.close();
     while (this.#working.size > 0) await Promise.all(this.#working);
     this.#link.close();

@@ -1,12 +1,13 @@
 /** The origin maps of all virtual hosts that have one (`OriginMapStore`). */
 import { isDeepStrictEqual } from 'node:util';
 import type { OriginMapStoreConfig } from '../config/index.ts';
-import type { SharedWork, Work, WorkState } from '../core/shared-work.ts';
+import { OWN_WORK, type SharedWork, type Work, type WorkKeeper, type WorkSharing, type WorkState } from '../core/shared-work.ts';
 import type { VirtualHost } from '../core/virtual-host.ts';
 import type { Clock } from '../util/clock.ts';
 import type { Conditions } from '../util/conditions.ts';
 import type { Logger } from '../util/logger.ts';
 import { OriginMap, type OriginMapFigures, type OriginMapOptions } from './origin-map.ts';
+import type { UntoldChanges } from './untold-changes.ts';
 
 /** A stream that edges can pull. */
 interface NamedStream {
@@ -20,7 +21,9 @@ interface NamedStream {
 /** Kinds of work that produce inbound streams. */
 const STREAM_MAKERS = ['pull', 'scheduled', 'multiplex'] as const satisfies readonly Work['kind'][];
 
-const NOTHING: OriginMapFigures = { found: 0, absent: 0, failed: 0, refused: 0, registered: 0, waiting: 0, leases: 0, lost: 0 };
+/** Figures that count the present. */
+const PRESENT = { registered: 0, waiting: 0, leases: 0, definitions: 0, unplaced: 0 };
+const NOTHING: OriginMapFigures = { found: 0, absent: 0, failed: 0, refused: 0, lost: 0, ...PRESENT };
 
 function sumOf(figures: readonly OriginMapFigures[]): OriginMapFigures {
   const sum: { -readonly [key in keyof OriginMapFigures]: number } = { ...NOTHING };
@@ -35,7 +38,7 @@ function workName({ kind, vhost, app, name }: Work): string {
 /**
  * Owns a map for each virtual host that configures one; the server calls `follow` whenever virtual hosts change, and `close` at its end.
  */
-export class OriginMaps implements SharedWork {
+export class OriginMaps implements SharedWork, WorkSharing {
   readonly #ovtPort: number | null;
   readonly #ovtScheme: 'ovt' | 'ovts';
   readonly #clock: Clock;
@@ -49,9 +52,22 @@ export class OriginMaps implements SharedWork {
   #withdrawn = false;
   #ended: OriginMapFigures = NOTHING;
   readonly #closing = new Set<Promise<void>>();
+  readonly #untold: UntoldChanges | undefined;
+  readonly #keepers: WorkKeeper[] = [];
+  #isSharing = false;
 
-  /** `ovtPort`: port where edges pull streams from this server; null: none. */
-  constructor(options: Pick<OriginMapOptions, 'ovtPort' | 'ovtScheme' | 'clock' | 'logger'> & { readonly conditions: Conditions }) {
+  /**
+   * `ovtPort`: port where edges pull streams from this server; null: none. `untold`: changes that other nodes still have to learn; absent:
+   * no definitions are shared.
+   */
+  constructor(
+    options: Pick<OriginMapOptions, 'ovtPort' | 'ovtScheme' | 'clock' | 'logger'> & {
+      readonly conditions: Conditions;
+      readonly untold?: UntoldChanges;
+    },
+  ) {
+    this.#untold = options.untold;
+    options.conditions.ask(() => (this.figures.unplaced === 0 ? null : 'shared work of other nodes cannot be done by this server'));
     this.#ovtPort = options.ovtPort;
     this.#ovtScheme = options.ovtScheme ?? 'ovt';
     this.#clock = options.clock;
@@ -68,12 +84,32 @@ export class OriginMaps implements SharedWork {
 
   /** Which node does the work; ours, if the virtual host shares none. */
   stateOf(work: Work): WorkState {
-    return this.of(work.vhost)?.leases?.stateOf(workName(work)) ?? 'ours';
+    const map = this.of(work.vhost);
+    // Another node may have deleted it.
+    if (map?.definitions?.ready === false) return 'unknown';
+    return map?.leases?.stateOf(workName(work)) ?? 'ours';
+  }
+
+  change<T>(work: Work, change: (tell: (definition: object | null) => void) => Promise<T>): Promise<T> {
+    return (this.of(work.vhost)?.definitions ?? OWN_WORK).change(work, change);
+  }
+
+  /** Call it before `startSharing`. */
+  addKeeper(keeper: WorkKeeper): void {
+    this.#keepers.push(keeper);
+  }
+
+  /** The keepers have the work that the last run left. */
+  startSharing(): void {
+    this.#isSharing = true;
+    for (const map of this.#maps.values()) map.definitions?.start();
   }
 
   /** Resolves when it is known which node does the work, after `ms` at the latest. */
   async decided(work: Work, ms: number): Promise<void> {
-    await this.of(work.vhost)?.leases?.decided(workName(work), ms);
+    const map = this.of(work.vhost);
+    if (map?.definitions?.ready === false) await map.definitions.known(ms);
+    else await map?.leases?.decided(workName(work), ms);
   }
 
   /** Whether local streams are hidden from other servers. */
@@ -100,7 +136,9 @@ export class OriginMaps implements SharedWork {
           logger: this.#logger.child({ vhost: vhost.name }),
         },
         onReachable: (reachable) => this.#tell(vhost, reachable),
+        ...(this.#untold !== undefined && { sharing: this.#sharingOf(vhost, this.#untold) }),
       });
+      if (this.#isSharing) map.definitions?.start();
       if (this.#withdrawn) map.withdraw(true);
       this.#maps.set(vhost, map);
       this.#settings.set(map, originMapStore);
@@ -129,6 +167,10 @@ export class OriginMaps implements SharedWork {
     await Promise.all(this.#closing);
   }
 
+  #sharingOf(vhost: VirtualHost, untold: UntoldChanges): NonNullable<OriginMapOptions['sharing']> {
+    return { vhost: vhost.name, keepers: this.#keepers, hasApplication: (app) => vhost.applications.has(app), untold };
+  }
+
   /** The reason is public. */
   #tell(vhost: VirtualHost, reachable: boolean): void {
     const key = `origin-map ${vhost.name}`;
@@ -139,7 +181,7 @@ export class OriginMaps implements SharedWork {
   #close(vhost: VirtualHost, map: OriginMap): void {
     this.#maps.delete(vhost);
     this.#tell(vhost, true);
-    this.#ended = sumOf([this.#ended, { ...map.figures, registered: 0, waiting: 0, leases: 0 }]);
+    this.#ended = sumOf([this.#ended, { ...map.figures, ...PRESENT }]);
     if (this.#byName.get(vhost.name) === map) this.#byName.delete(vhost.name);
     const closed = map.close().finally(() => this.#closing.delete(closed));
     this.#closing.add(closed);

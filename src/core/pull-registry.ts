@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { secretsOf } from '../config/index.ts';
 import type { Clock } from '../util/clock.ts';
 import { guarded } from '../util/guarded.ts';
@@ -9,16 +10,18 @@ import { type CloseReason, IngestRefused } from './ingest.ts';
 import type { SourceType } from './kinds.ts';
 import { type PullDefinition, PullFailed, type PullSource, schemeOf, shownUrl } from './pull.ts';
 import { PulledStream } from './pulled-stream.ts';
-import { OWN_WORK, type SharedWork, type Work, type WorkState } from './shared-work.ts';
+import { OWN_WORK, type SharedWork, type Work, type WorkSharing, type WorkState } from './shared-work.ts';
 import { type ApplicationAddress, addressOf, streamKey, streamText } from './stream-address.ts';
 
 /** A persistent stream as it is kept on disk. */
 export interface PullDocument extends PullDefinition, ApplicationAddress {}
 
+type PullName = Pick<PullDocument, 'vhost' | 'app' | 'name'>;
+
 /** Where persistent streams are kept. */
 export interface PullStore {
   save(document: PullDocument): Promise<void>;
-  remove(document: Pick<PullDocument, 'vhost' | 'app' | 'name'>): Promise<void>;
+  remove(document: PullName): Promise<void>;
 }
 
 /** Sources are found by the scheme of a URL. `application` looks one up each time, as applications come and go. */
@@ -30,8 +33,8 @@ export interface PullRegistryOptions {
   readonly application: (vhost: string, app: string) => Application | undefined;
   /** Learns the credentials for the sources, to hide them; absent: they are not registered. */
   readonly secrets?: KnownSecrets;
-  /** Assigns persistent streams to nodes; default: all to this one. */
-  readonly work?: SharedWork;
+  /** Assigns persistent streams to nodes, and tells other nodes of them; default: all are this node's alone. */
+  readonly work?: SharedWork & WorkSharing;
 }
 
 /** Interval of checks whether ended streams can return: viewers may wait for a stream that another node pulled. */
@@ -116,16 +119,24 @@ export class PullRegistry {
    * Rejects with `IngestRefused` (name taken or not addressable, provider not enabled), `PullFailed`, or the error of the disk; then there
    * is no stream.
    */
-  async create(application: Application, definition: PullDefinition): Promise<void> {
+  create(application: Application, definition: PullDefinition): Promise<void> {
     const document = { vhost: application.vhost, app: application.name, ...definition };
+    if (!isDurable(document)) return this.#create(application, document);
+    return this.#work.change(workOf(document), async (tell) => {
+      await this.#create(application, document);
+      if (this.#isStored(document)) tell(document);
+    });
+  }
+
+  async #create(application: Application, document: PullDocument): Promise<void> {
     if (isDurable(document) && this.#stateOf(document) !== 'ours' && (await this.#isOthers(document))) {
       await this.#options.store.save(document);
       this.#stored.set(keyOf(document), document);
       this.#lull(document);
       return;
     }
-    if (application.hasStream(definition.name)) {
-      throw new IngestRefused('duplicate-name', `stream '${definition.name}' exists already in application '${application.name}'`);
+    if (application.hasStream(document.name)) {
+      throw new IngestRefused('duplicate-name', `stream '${document.name}' exists already in application '${application.name}'`);
     }
     let entry: Entry;
     try {
@@ -175,12 +186,55 @@ export class PullRegistry {
    * Ends a pulled stream for good; resolves when a restart would not bring it back, nor an earlier persistent stream of this name. Other
    * streams are not touched.
    */
-  async delete(stream: Pick<PullDocument, 'vhost' | 'app' | 'name'>, reason: CloseReason): Promise<void> {
+  delete(stream: PullName, reason: CloseReason): Promise<void> {
+    return this.#work.change(workOf(stream), async (tell) => {
+      if (await this.#delete(stream, reason)) tell(null);
+    });
+  }
+
+  /** Persistent streams of a virtual host, running or waiting. */
+  storedIn(vhost: string): PullDocument[] {
+    return [...this.#stored.values()].filter((document) => document.vhost === vhost);
+  }
+
+  /** Whether there is such a persistent stream, running or waiting. */
+  stores(stream: PullName): boolean {
+    return this.#stored.has(keyOf(stream));
+  }
+
+  /**
+   * Keeps a persistent stream of another node, in place of one of its name; it waits until it is this node's to pull. Rejects with
+   * `PullFailed` for a URL that cannot be pulled here, or the error of the disk.
+   */
+  async adopt(document: PullDocument): Promise<void> {
+    const key = keyOf(document);
+    if (isDeepStrictEqual(this.#stored.get(key), document)) return;
+    const { vhost, app } = document;
+    const { provider } = this.#sourceOf(document);
+    if (this.#options.application(vhost, app)?.providerSettings(provider) === undefined) {
+      throw new PullFailed(`the provider ${provider} is not enabled in application '${vhost}/${app}'`);
+    }
+    await this.#options.store.save(document);
+    this.#stored.set(key, document);
+    const entry = this.#entries.get(key);
+    if (entry !== undefined && isDurable(entry.document)) entry.pull.end({ code: 'replaced', detail: 'another node has defined it anew' });
+    this.#lull(document);
+  }
+
+  /** Ends and forgets a persistent stream that was deleted at another node. Rejects with the error of the disk. */
+  async drop(stream: PullName): Promise<void> {
+    await this.#delete(stream, { code: 'deleted', detail: 'deleted at another node' });
+  }
+
+  /** Resolves with whether there was a persistent stream. */
+  async #delete(stream: PullName, reason: CloseReason): Promise<boolean> {
     const key = keyOf(stream);
     const entry = this.#entries.get(key);
-    if (this.#stored.has(key) || (entry !== undefined && isDurable(entry.document))) await this.#remove(stream);
+    const wasKept = this.#stored.has(key) || (entry !== undefined && isDurable(entry.document));
+    if (wasKept) await this.#remove(stream);
     // A waiting stream may have returned while the disk was busy.
     (entry ?? this.#entries.get(key))?.pull.end(reason);
+    return wasKept;
   }
 
   /** Ends all streams; persistent ones return with the next start. Idempotent. */
@@ -191,8 +245,12 @@ export class PullRegistry {
     for (const { pull } of [...this.#entries.values()]) pull.end(reason);
   }
 
+  get #work(): SharedWork & WorkSharing {
+    return this.#options.work ?? OWN_WORK;
+  }
+
   #stateOf(document: PullDocument): WorkState {
-    return (this.#options.work ?? OWN_WORK).stateOf(workOf(document));
+    return this.#work.stateOf(workOf(document));
   }
 
   /** Waits briefly for the assignment. Without one the stream is not pulled yet. */
@@ -392,7 +450,7 @@ export class PullRegistry {
     return this.#stored.get(keyOf(document)) === document;
   }
 
-  async #remove(document: Pick<PullDocument, 'vhost' | 'app' | 'name'>): Promise<void> {
+  async #remove(document: PullName): Promise<void> {
     await this.#options.store.remove(document);
     this.#stored.delete(keyOf(document));
     this.#wake(keyOf(document));
@@ -403,10 +461,10 @@ function isDurable({ properties, configured = false }: PullDefinition): boolean 
   return properties.persistent && !configured;
 }
 
-function workOf({ vhost, app, name }: PullDocument): Work {
+function workOf({ vhost, app, name }: PullName): Work {
   return { kind: 'pull', vhost, app, name };
 }
 
-function keyOf(document: Pick<PullDocument, 'vhost' | 'app' | 'name'>): string {
+function keyOf(document: PullName): string {
   return streamKey(addressOf(document));
 }

@@ -12,7 +12,7 @@ export class PullDocumentStore implements PullStore {
     this.#documents = new DocumentFolder({
       folder,
       kind: 'pull',
-      layout: named(nameOf, parse),
+      layout: named(nameOf, readPullDocument),
       logger,
     });
   }
@@ -41,7 +41,8 @@ function nameOf(document: Pick<PullDocument, 'vhost' | 'app' | 'name'>): string 
   return streamText(addressOf(document));
 }
 
-function parse(members: Readonly<Record<string, unknown>>): PullDocument {
+/** A persistent stream in the form of its document. Throws an `Error` that names what is missing. */
+export function readPullDocument(members: Readonly<Record<string, unknown>>): PullDocument {
   const { urls, properties } = members;
   if (!Array.isArray(urls) || urls.length === 0 || !urls.every((url) => typeof url === 'string')) throw new Error('its urls are missing');
   if (typeof properties !== 'object' || properties === null) throw new Error('its properties are missing');

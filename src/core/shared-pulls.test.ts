@@ -7,6 +7,7 @@ import { systemClock as clock } from '../util/clock.ts';
 import { Application } from './application.ts';
 import { ProviderKind, SourceType } from './kinds.ts';
 import type { PullDefinition } from './pull.ts';
+import { pullKeeper } from './pull-keeper.ts';
 import { PullRegistry } from './pull-registry.ts';
 import { QueueRegistry } from './queue-registry.ts';
 import type { WorkState } from './shared-work.ts';
@@ -107,6 +108,55 @@ describe('a persistent pull that several nodes know', () => {
     await pulls.create(application, { ...pull, name: 'passing', properties: { ...pull.properties, persistent: false } });
     await expect.poll(() => application.hasStream('s'), PATIENCE).toBe(false);
     expect([application.hasStream('passing'), [...work.asked]]).toEqual([true, ['pull/v/app/s']]);
+  });
+
+  it('is told to other nodes when it is created or deleted, if it is persistent', async () => {
+    const { application, pulls, pull, work, source, document } = setUp('ours');
+    await pulls.create(application, { ...pull, name: 'passing', properties: { ...pull.properties, persistent: false } });
+    await pulls.delete({ vhost: 'v', app: 'app', name: 'passing' }, { code: 'deleted', detail: 'x' });
+    expect(work.told.size).toBe(0);
+    source.plays = () => false;
+    await expect(pulls.create(application, pull)).rejects.toThrow();
+    expect(work.told.size).toBe(0);
+    source.plays = () => true;
+    await pulls.create(application, pull);
+    expect([...work.told]).toEqual([['pull/v/app/s', document]]);
+    await pulls.delete(document, { code: 'deleted', detail: 'x' });
+    expect([...work.told]).toEqual([['pull/v/app/s', null]]);
+  });
+
+  it('is adopted from another node, replaced and dropped like one of its own', async () => {
+    const { application, pulls, pull, source, store, work, document } = setUp('others');
+    const keeper = pullKeeper(pulls);
+    const own = { kind: 'pull', vhost: 'v', app: 'app', name: 's' } as const;
+    const definition = { urls: pull.urls, properties: pull.properties };
+    await keeper.adopt(own, definition);
+    expect([keeper.has(own), pulls.waitingIn(application).map(({ name }) => name), store.documents.size]).toEqual([true, ['s'], 1]);
+    expect([...keeper.definitions('v')]).toEqual([{ work: own, definition }]);
+    expect([...keeper.definitions('w')]).toEqual([]);
+    work.state = 'ours';
+    await expect.poll(() => application.hasStream('s'), PATIENCE).toBe(true);
+    // It is the same.
+    await keeper.adopt(own, definition);
+    expect([application.hasStream('s'), pulls.waiting]).toEqual([true, 0]);
+    await keeper.adopt(own, { ...definition, urls: ['rtsp://two/'] });
+    await expect.poll(() => source.opened.at(-1)?.target.url, PATIENCE).toBe('rtsp://two/');
+    await expect.poll(() => application.hasStream('s'), PATIENCE).toBe(true);
+    await keeper.drop(own);
+    expect([keeper.has(own), application.hasStream('s'), pulls.waiting, store.documents.size]).toEqual([false, false, 0, 0]);
+    // Nothing of this is told to the node that has told it.
+    expect([work.told.size, document.name]).toEqual([0, 's']);
+  });
+
+  it.each([
+    { urls: ['srt://one'], reason: "scheme 'srt' cannot be pulled" },
+    { urls: [], reason: 'its urls are missing' },
+    { urls: ['rtsp://one/'], properties: {}, reason: 'its properties.noInputFailoverTimeoutMs is missing' },
+  ])('is refused where it cannot be pulled: $reason', async ({ reason, ...definition }) => {
+    const { pulls, pull, store } = setUp('others');
+    const own = { kind: 'pull', vhost: 'v', app: 'app', name: 's' } as const;
+    await expect(pullKeeper(pulls).adopt(own, { properties: pull.properties, ...definition })).rejects.toThrow(reason);
+    expect([pulls.waiting, store.documents.size]).toEqual([0, 0]);
   });
 
   it('replaces the stream that viewers had from the previous node, and continues it for them', async () => {

@@ -19,5 +19,30 @@ export interface SharedWork {
   decided(work: Work, ms: number): Promise<void>;
 }
 
+/** What has the work of one kind on this node, and can take over definitions of other nodes. */
+export interface WorkKeeper {
+  readonly kind: Work['kind'];
+  /** All work of a virtual host that was made through an API, this node's or another one's. */
+  definitions(vhost: string): Iterable<{ readonly work: Work; readonly definition: object }>;
+  has(work: Work): boolean;
+  /** Defines the work here as well, or anew; does nothing if it is defined so. Rejects with the reason if this node cannot do it. */
+  adopt(work: Work, definition: Readonly<Record<string, unknown>>): Promise<void>;
+  /** Ends and deletes the work here. */
+  drop(work: Work): Promise<void>;
+}
+
+/** Tells the other nodes what the API of this node defines and deletes. */
+export interface WorkSharing {
+  /**
+   * Runs `change`, which may call `tell` with the definition that other nodes need, or with null after a deletion. Resolves with its result
+   * once the other nodes are told, or will be even after a restart. Rejects as `change` does, or if the disk refuses.
+   */
+  change<T>(work: Work, change: (tell: (definition: object | null) => void) => Promise<T>): Promise<T>;
+}
+
 /** For a server without other nodes: all work is its own. */
-export const OWN_WORK: SharedWork = { stateOf: () => 'ours', decided: () => Promise.resolve() };
+export const OWN_WORK: SharedWork & WorkSharing = {
+  stateOf: () => 'ours',
+  decided: () => Promise.resolve(),
+  change: (_work, change) => change(() => undefined),
+};

@@ -11,6 +11,7 @@ import { deliveryThreads } from '../config/server-config.ts';
 import type { Drain } from '../core/drain.ts';
 import { Orchestrator } from '../core/orchestrator.ts';
 import { readOverlays } from '../core/overlay-files.ts';
+import { pullKeeper } from '../core/pull-keeper.ts';
 import { PullRegistry } from '../core/pull-registry.ts';
 import { QueueRegistry } from '../core/queue-registry.ts';
 import { RestingSources } from '../core/resting-sources.ts';
@@ -43,7 +44,7 @@ import type { StateFolder } from './state-folder.ts';
 export interface ServerCoreOptions {
   readonly config: ServerConfig;
   readonly stateFolder: string;
-  readonly state: Pick<StateFolder, 'vhosts' | 'pulls'>;
+  readonly state: Pick<StateFolder, 'vhosts' | 'pulls' | 'untold'>;
   readonly clock: Clock;
   readonly log: ServerLog;
   readonly conditions: Conditions;
@@ -90,7 +91,7 @@ export async function makeCore(options: ServerCoreOptions): Promise<ServerCore> 
     // Nodes without TLS can use the plain port, if there is one.
     ovtPort: ovt?.port ?? ovt?.tlsPort ?? null,
     ovtScheme: ovt?.port === undefined ? 'ovts' : 'ovt',
-    ...{ clock, conditions, logger: logger.child({ part: 'origin-map' }) },
+    ...{ clock, conditions, untold: state.untold, logger: logger.child({ part: 'origin-map' }) },
   });
   const queues = new QueueRegistry(clock);
   const transcoderLogger = logger.child({ part: 'transcoder' });
@@ -143,6 +144,7 @@ export async function makeCore(options: ServerCoreOptions): Promise<ServerCore> 
     ...{ sources: services.sources, store: state.pulls, work: originMaps, clock, logger, secrets },
     application: (vhost, app) => orchestrator.application(vhost, app),
   });
+  originMaps.addKeeper(pullKeeper(pulls));
   const finder = new StreamDemand({
     application: (vhost, app) => orchestrator.application(vhost, app),
     applicationOnDemand: (vhost, app) => orchestrator.applicationOnDemand(vhost, app),

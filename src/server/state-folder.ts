@@ -1,4 +1,5 @@
 import { join, resolve } from 'node:path';
+import { UntoldChanges } from '../cluster/untold-changes.ts';
 import type { ServerConfig } from '../config/index.ts';
 import { watchedFolders } from '../config/server-config.ts';
 import { PullDocumentStore } from '../core/pull-store.ts';
@@ -30,6 +31,8 @@ export class StateFolder {
   readonly vhosts: StateStore;
   /** Persistent streams that the API made. */
   readonly pulls: PullDocumentStore;
+  /** Changes of shared definitions that other nodes still have to learn. */
+  readonly untold: UntoldChanges;
   readonly #folder: string;
   readonly #options: StateFolderOptions;
 
@@ -43,6 +46,7 @@ export class StateFolder {
     this.disks = new DiskWatch({ conditions, logger, folders });
     this.vhosts = new StateStore(join(folder, 'vhosts'), logger);
     this.pulls = new PullDocumentStore(join(folder, 'pulls'), logger);
+    this.untold = new UntoldChanges(join(folder, 'untold-changes'), logger);
   }
 
   /** Takes the folder for this server. Rejects with `StateFolderProblem` when it cannot be used or has another server. */
@@ -58,6 +62,7 @@ export class StateFolder {
     // Forgotten state is deleted once the start has succeeded, and not before.
     if (forgets) this.apiState.hide();
     await this.disks.start();
+    await this.untold.load();
     const token = config.managers.api.accessToken;
     return token === '' ? await loadOrCreateAccessToken(this.#folder, logger) : { token, file: null };
   }

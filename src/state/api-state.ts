@@ -12,6 +12,7 @@ const MADE_BY_API: readonly (readonly [folder: string, noun: string])[] = [
   ['pulls', 'persistent pulls'],
   ['records/tasks', 'recording tasks'],
   ['pushes', 'push tasks'],
+  ['untold-changes', 'changes for other nodes'],
 ];
 const SUFFIX = '.json';
 /** Documents with such names are never loaded. */

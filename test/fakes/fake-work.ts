@@ -1,9 +1,11 @@
-/** Tells which node does which work, as the test decides. */
-import type { SharedWork, Work, WorkState } from '../../src/core/shared-work.ts';
+/** Tells which node does which work, as the test decides, and keeps what other nodes are told. */
+import type { SharedWork, Work, WorkSharing, WorkState } from '../../src/core/shared-work.ts';
 
-/** States of work are in `state`, requests in `asked`. */
-export class FakeWork implements SharedWork {
+/** States of work are in `state`, requests in `asked`, definitions in `told`. */
+export class FakeWork implements SharedWork, WorkSharing {
   readonly asked = new Set<string>();
+  /** The last for each piece of work; null: it was deleted. */
+  readonly told = new Map<string, object | null>();
   /** Who waits for another state than `unknown`. */
   readonly waiting = new Set<() => void>();
   #state: WorkState;
@@ -21,8 +23,12 @@ export class FakeWork implements SharedWork {
     if (state !== 'unknown') for (const resolve of this.waiting) resolve();
   }
 
-  stateOf({ kind, vhost, app, name }: Work): WorkState {
-    this.asked.add(`${kind}/${vhost}/${app}/${name}`);
+  change<T>(work: Work, change: (tell: (definition: object | null) => void) => Promise<T>): Promise<T> {
+    return change((definition) => void this.told.set(textOf(work), definition));
+  }
+
+  stateOf(work: Work): WorkState {
+    this.asked.add(textOf(work));
     return this.#state;
   }
 
@@ -35,4 +41,8 @@ export class FakeWork implements SharedWork {
     this.waiting.delete(resolve);
     clearTimeout(late);
   }
+}
+
+function textOf({ kind, vhost, app, name }: Work): string {
+  return `${kind}/${vhost}/${app}/${name}`;
 }

@@ -80,6 +80,10 @@ const SharedWorkSchema = object(
       'A node continues its work while Redis is away, although another node may have taken it over. If false, the work stops when its lease ends',
       { default: false },
     ),
+    shareDefinitions: boolean(
+      'Persistent pulls and pushes that the API of a node defines are known to all nodes of the group, through Redis, where their URLs and stream keys can be read',
+      { default: false },
+    ),
   },
   {
     finish: finishing<{ readonly group: string }>(({ group }, fail) => {

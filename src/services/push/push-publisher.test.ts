@@ -10,12 +10,14 @@ import { ManualClock } from '../../../test/fakes/manual-clock.ts';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
 import { videoPackets, videoTrack } from '../../../test/fakes/synthetic-media.ts';
 import type { PushPublisherConfig } from '../../config/index.ts';
+import type { Application } from '../../core/application.ts';
 import { QueueRegistry } from '../../core/queue-registry.ts';
 import { MAX_TASKS } from '../../core/tasks/task-registry.ts';
 import { Urgency } from '../../core/urgency.ts';
 import { readListenerOptions } from '../../transport/srt/socket-options.ts';
 import { systemClock } from '../../util/clock.ts';
 import { SrtProvider } from '../srt/srt-provider.ts';
+import { pushKeeper } from './push-keeper.ts';
 import { PushPublisher } from './push-publisher.ts';
 import type { PushRequest } from './push-request.ts';
 import { PushTask } from './push-task.ts';
@@ -81,6 +83,42 @@ test('a task that another node pushes waits for its turn', async () => {
   await expect.poll(states).toEqual(['p ready']);
   work.state = 'ours';
   await expect.poll(states).toEqual(['p pushing']);
+});
+
+test('tasks of the API are told to other nodes; those of other nodes are adopted, replaced and dropped', async () => {
+  const work = new FakeWork('ours');
+  await publisher.stop();
+  publisher = await start(work);
+  const info = await publisher.startPush(OWNER, wish('own'));
+  const createdAt = Date.parse(info.createdTime);
+  expect([...work.told]).toEqual([['push/default/app/own', { request: wish('own'), createdAt }]]);
+  await expect(publisher.startPush(OWNER, wish('own', { streamKey: 'other' }))).rejects.toThrow("has a push 'own'");
+  expect(await publisher.stopPush(OWNER, 'none')).toBe(false);
+  expect(work.told.size).toBe(1);
+  expect(await publisher.stopPush(OWNER, 'own')).toBe(true);
+  expect([...work.told.values()]).toEqual([null]);
+
+  const application = { definition: { config: { publishers: { push: {} } } } } as unknown as Application;
+  const keeper = pushKeeper(publisher, { application: (_vhost, app) => (app === 'app' ? application : undefined) });
+  const shared = { kind: 'push', ...OWNER, name: 'p' } as const;
+  const attached = publisher.attach(new FakeStream(), SETTINGS);
+  attached.onTracks([VIDEO]);
+  await keeper.adopt(shared, { request: wish('p'), createdAt: 5000 });
+  await expect.poll(states).toEqual(['p pushing']);
+  expect([keeper.has(shared), Date.parse(publisher.pushes(OWNER)[0]?.createdTime ?? '')]).toEqual([true, 5000]);
+  expect([...keeper.definitions('default')]).toEqual([{ work: shared, definition: { request: wish('p'), createdAt: 5000 } }]);
+  await keeper.adopt(shared, { request: wish('p', { streamKey: 'k2' }), createdAt: 6000 });
+  await expect.poll(() => publisher.pushes(OWNER).map(({ streamKey, state }) => [streamKey, state])).toEqual([['k2', 'pushing']]);
+  await publisher.stop();
+  publisher = await start(work);
+  expect(publisher.pushes(OWNER)).toMatchObject([{ id: 'p', streamKey: 'k2' }]);
+  const again = pushKeeper(publisher, { application: () => application });
+  await again.drop(shared);
+  expect([again.has(shared), publisher.pushes(OWNER), work.told.size]).toEqual([false, [], 1]);
+
+  await expect(keeper.adopt(shared, { request: wish('q'), createdAt: 1 })).rejects.toThrow('its definition cannot be read');
+  await expect(keeper.adopt(shared, { request: { ...wish('p'), url: 'x' }, createdAt: 1 })).rejects.toThrow('cannot be read');
+  await expect(keeper.adopt({ ...shared, app: 'other' }, { request: wish('p'), createdAt: 1 })).rejects.toThrow('Push is not enabled');
 });
 
 test('tasks start with their stream and wait again at its end, in either order of creation', async () => {

@@ -2,15 +2,16 @@
 import { randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import type { PushPublisherConfig } from '../../config/index.ts';
 import { PublisherKind } from '../../core/kinds.ts';
 import { NO_NOTICES, type Notices } from '../../core/notices/notice.ts';
 import { postTask } from '../../core/notices/task-notices.ts';
 import type { PublishableStream, Publisher, PublisherStream } from '../../core/publishing.ts';
 import type { QueueRegistry } from '../../core/queue-registry.ts';
-import { OWN_WORK, type SharedWork } from '../../core/shared-work.ts';
+import { OWN_WORK, type SharedWork, type Work, type WorkSharing } from '../../core/shared-work.ts';
 import { type ApplicationAddress, addressOf, streamKey } from '../../core/stream-address.ts';
-import { TaskRegistry } from '../../core/tasks/task-registry.ts';
+import { TaskRefused, TaskRegistry } from '../../core/tasks/task-registry.ts';
 import { DocumentFolder } from '../../state/document-folder.ts';
 import { KEYED } from '../../state/document-layout.ts';
 import { LinkReporter, type LinkStatistics } from '../../transport/srt/link-reporter.ts';
@@ -44,8 +45,8 @@ export interface PushPublisherOptions {
   readonly notices?: Notices;
   /** Learns the credentials for the receivers, to hide them. Default: they are not registered. */
   readonly secrets?: KnownSecrets;
-  /** Assigns tasks to nodes; default: all to this one. */
-  readonly work?: SharedWork;
+  /** Assigns tasks to nodes, and tells other nodes of them; default: all are this node's alone. */
+  readonly work?: SharedWork & WorkSharing;
   /** Default: real connections. */
   readonly open?: OpenDestination;
 }
@@ -147,28 +148,48 @@ export class PushPublisher implements Publisher<PushPublisherConfig> {
    * Makes a task that survives a restart, and begins it when its stream is present. Returns its information from before the begin. Throws
    * `TaskRefused`.
    */
-  async startPush(owner: ApplicationAddress, request: PushRequest): Promise<PushInformation> {
-    // The check and the registration are one step: the id is taken before anything is awaited.
-    const task = this.#register(owner, request);
-    const information = pushInformation(task);
-    try {
-      await this.#tasks.persist(task);
-    } catch (error) {
-      this.#tasks.drop(task);
-      throw error;
-    }
-    // It may have been stopped meanwhile.
-    if (this.#tasks.has(task) && this.#isOurs(task))
-      this.#streams.get(streamKey({ vhost: owner.vhost, app: owner.app, stream: request.streamName }))?.begin(task);
-    return information;
+  startPush(owner: ApplicationAddress, request: PushRequest): Promise<PushInformation> {
+    return this.#work.change(workOf(owner, request.id), async (tell) => {
+      // The check and the registration are one step: the id is taken before anything is awaited.
+      const task = this.#tasks.register(owner, request, this.#options.clock.now());
+      const information = pushInformation(task);
+      await this.#keep(task);
+      if (this.#tasks.has(task)) tell(sharedTask(task));
+      return information;
+    });
   }
 
   /** Ends a task; it takes leave of its receiver behind the scenes. False when there is none of this id. Throws `TaskRefused`. */
-  async stopPush(owner: ApplicationAddress, id: string): Promise<boolean> {
-    const task = await this.#tasks.release(owner, id);
-    if (task === null) return false;
-    this.#tasks.drop(task);
-    return true;
+  stopPush(owner: ApplicationAddress, id: string): Promise<boolean> {
+    return this.#work.change(workOf(owner, id), async (tell) => {
+      const task = await this.#stop(owner, id);
+      if (task?.request.isConfig === false) tell(null);
+      return task !== null;
+    });
+  }
+
+  /** Tasks of a virtual host that the API made, with what other nodes need to do them. */
+  *kept(vhost: string): Generator<{ readonly task: PushTask; readonly shared: object }, void> {
+    for (const task of this.#tasks.all()) if (task.vhost === vhost && !task.request.isConfig) yield { task, shared: sharedTask(task) };
+  }
+
+  /** Whether the API made such a task. */
+  keeps(owner: ApplicationAddress, id: string): boolean {
+    return this.#tasks.find(owner, id)?.request.isConfig === false;
+  }
+
+  /** Makes the task of another node here as well, in place of one of its id. Rejects with `TaskRefused`. */
+  async adopt(owner: ApplicationAddress, request: PushRequest, createdAt: number): Promise<void> {
+    const present = this.#tasks.find(owner, request.id);
+    if (isDeepStrictEqual(present?.request, request)) return;
+    if (present?.request.isConfig === true) throw new TaskRefused('duplicate', `a map file has a push '${request.id}'`);
+    await this.#stop(owner, request.id);
+    await this.#keep(this.#tasks.register(owner, request, createdAt));
+  }
+
+  /** Ends a task that was stopped at another node. Rejects with `TaskRefused`. */
+  async drop(owner: ApplicationAddress, id: string): Promise<void> {
+    await this.#stop(owner, id);
   }
 
   /** Tasks of an application by the byte order of their ids; with `id`, that task or none. */
@@ -201,13 +222,31 @@ export class PushPublisher implements Publisher<PushPublisherConfig> {
   }
 
   /** Tasks of a map file follow their stream wherever it is. */
-  #isOurs({ vhost, app, request }: PushTask): boolean {
-    const { work = OWN_WORK } = this.#options;
-    return request.isConfig || work.stateOf({ kind: 'push', vhost, app, name: request.id }) === 'ours';
+  #isOurs(task: PushTask): boolean {
+    return task.request.isConfig || this.#work.stateOf(workOf(task, task.request.id)) === 'ours';
   }
 
-  #register(owner: ApplicationAddress, request: PushRequest): PushTask {
-    return this.#tasks.register(owner, request, this.#options.clock.now());
+  get #work(): SharedWork & WorkSharing {
+    return this.#options.work ?? OWN_WORK;
+  }
+
+  /** Makes a registered task survive a restart, and begins it. */
+  async #keep(task: PushTask): Promise<void> {
+    try {
+      await this.#tasks.persist(task);
+    } catch (error) {
+      this.#tasks.drop(task);
+      throw error;
+    }
+    const { vhost, app, request } = task;
+    // It may have been stopped meanwhile.
+    if (this.#tasks.has(task) && this.#isOurs(task)) this.#streams.get(streamKey({ vhost, app, stream: request.streamName }))?.begin(task);
+  }
+
+  async #stop(owner: ApplicationAddress, id: string): Promise<PushTask | null> {
+    const task = await this.#tasks.release(owner, id);
+    if (task !== null) this.#tasks.drop(task);
+    return task;
   }
 
   async #applyMap(path: string, stream: PushStream): Promise<void> {
@@ -216,7 +255,7 @@ export class PushPublisher implements Publisher<PushPublisherConfig> {
       const entries = parsePushMap(await readFile(path, 'utf8'), path);
       const nextId = (): string => randomBytes(CONFIG_ID_BYTES).toString('hex');
       for (const request of pushRequestsFor(entries, stream.source, nextId)) {
-        if (!stream.closed) stream.begin(this.#register(stream.source, request));
+        if (!stream.closed) stream.begin(this.#tasks.register(stream.source, request, this.#options.clock.now()));
       }
     } catch (error) {
       this.#logger.error({ err: error, map: path }, `push map cannot be used: ${messageOf(error)}`);
@@ -226,6 +265,14 @@ export class PushPublisher implements Publisher<PushPublisherConfig> {
         this.#logger.warn({ map: path, packets: missed }, `push map was read late: its tasks begin without ${missed} packets`);
     }
   }
+}
+
+function workOf({ vhost, app }: ApplicationAddress, id: string): Work {
+  return { kind: 'push', vhost, app, name: id };
+}
+
+function sharedTask({ request, createdAt }: PushTask): object {
+  return { request, createdAt };
 }
 
 /** -1 means the default; 0 would expire at once. */

@@ -10,6 +10,7 @@
  */
 import { srtMetrics } from '../../transport/srt/srt-metrics.ts';
 import type { Service, ServiceContext } from '../service.ts';
+import { pushKeeper } from './push-keeper.ts';
 import { PushPublisher } from './push-publisher.ts';
 
 /** Returns also the interface for the API. Rejects if the tasks of the last run cannot be read. */
@@ -21,9 +22,11 @@ export async function startPushes({
   notices,
   secrets,
   originMaps,
+  orchestrator,
 }: ServiceContext): Promise<Service & { readonly pushes: PushPublisher }> {
   const pushes = new PushPublisher({ clock, logger, queues, stateFolder, notices, secrets, work: originMaps });
   await pushes.start();
+  originMaps.addKeeper(pushKeeper(pushes, orchestrator));
   return {
     pushes,
     publishers: [pushes],
