@@ -40,6 +40,16 @@ const OWN_PROCESS = [
 /** The others share processes and the modules in them, which keep nothing: loading them for each file is as much work as its tests. */
 const SHARED = globSync(UNIT, { exclude: OWN_PROCESS }).filter((file) => !ALONE.test(readFileSync(file, 'utf8')));
 
+const E2E = 'test/e2e/**/*.test.ts';
+const E2E_SHARED = globSync(E2E, { exclude: [...PLAYING, ...LONG] }).filter((file) => !ALONE.test(readFileSync(file, 'utf8')));
+const E2E_OPTIONS = {
+  globalSetup: WARM_UP,
+  testTimeout: 120_000,
+  // Most of them wait for media that comes in real time. Where cores are half as fast as those of 2025, four at once lack processor time.
+  maxWorkers: 4,
+  sequence: { groupOrder: 3 },
+};
+
 export default defineConfig({
   test: {
     testTimeout: 60_000,
@@ -58,16 +68,11 @@ export default defineConfig({
       },
       {
         extends: true,
-        test: {
-          name: 'e2e',
-          globalSetup: WARM_UP,
-          include: ['test/e2e/**/*.test.ts'],
-          exclude: [...PLAYING, ...LONG],
-          testTimeout: 120_000,
-          // Most of them wait for media that comes in real time. Where cores are half as fast as those of 2025, four at once lack processor time.
-          maxWorkers: 4,
-          sequence: { groupOrder: 3 },
-        },
+        test: { ...E2E_OPTIONS, name: 'e2e', include: [E2E], exclude: [...PLAYING, ...LONG, ...E2E_SHARED] },
+      },
+      {
+        extends: true,
+        test: { ...E2E_OPTIONS, name: 'e2e-shared', include: E2E_SHARED, setupFiles: 'test/harness/shared-process.ts', isolate: false },
       },
       // Minutes of one thing over and over; not part of `npm test`.
       {

@@ -6,7 +6,16 @@ import { makeFilms } from './sent-films.ts';
 import { startServer } from './server.ts';
 import { setup as warmTranscoder } from './warm-transcoder.ts';
 
+const KEY = Symbol.for('millrace.warm-up');
+/** Each project loads this file anew. */
+const shared = globalThis as typeof globalThis & { [KEY]?: Promise<void> };
+
 export async function setup(): Promise<void> {
+  shared[KEY] ??= warmUp();
+  await shared[KEY];
+}
+
+async function warmUp(): Promise<void> {
   await Promise.all([makeFilms(), warmTranscoder()]);
   const server = await startServer({ webrtc: {} });
   // Compiled code is only written by an orderly stop.
