@@ -1,11 +1,11 @@
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
+import { EncodedFiles } from '../../test/support/encoded-files.ts';
 import { toSeconds } from '../media/timebase.ts';
 import { type FileBytes, OpenFile } from './file-bytes.ts';
 import type { MediaFile } from './media-file.ts';
@@ -14,16 +14,16 @@ import { openMediaFile } from './open-media-file.ts';
 const SOURCE = ['-f', 'lavfi', '-i', 'testsrc2=size=160x90:rate=30', '-f', 'lavfi', '-i', 'sine=sample_rate=48000', '-t', '2'];
 const H264 = ['-c:v', 'libx264', '-preset', 'ultrafast', '-bf', '2', '-g', '30', '-c:a', 'aac'];
 
+let files: EncodedFiles;
 let folder: string;
 beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'millrace-files-'));
+  files = new EncodedFiles(SOURCE);
+  folder = files.folder;
 });
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+afterAll(() => files.close());
 
 function encode(name: string, options: readonly string[]): string {
-  const path = join(folder, name);
-  execFileSync('ffmpeg', ['-v', 'error', '-y', ...SOURCE, ...options, path]);
-  return path;
+  return files.encode(name, options);
 }
 
 interface Line {

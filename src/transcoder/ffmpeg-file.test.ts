@@ -1,7 +1,6 @@
 /** Media files that a process reads: their packets, and the life of the process. */
 import { execFileSync } from 'node:child_process';
-import { closeSync, existsSync, mkdtempSync, openSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { closeSync, existsSync, openSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -9,6 +8,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
 import { TranscodeLab } from '../../test/fakes/transcode-run.ts';
 import { until } from '../../test/harness/poll.ts';
+import { EncodedFiles } from '../../test/support/encoded-files.ts';
 import type { SourceTrack } from '../core/ingest.ts';
 import { toSeconds } from '../media/timebase.ts';
 import type { FfmpegFile, FfmpegFileEvent } from './ffmpeg-file.ts';
@@ -30,11 +30,13 @@ const sandboxed = existsSync(new URL('../../native/build/millrace-sandbox', impo
 /** Of a machine that has other things to do. */
 const PATIENT_MS = 30_000;
 
+let encoded: EncodedFiles;
 let folder: string;
 beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'millrace-foreign-'));
+  encoded = new EncodedFiles(SOURCE);
+  folder = encoded.folder;
 });
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+afterAll(() => encoded.close());
 
 const labs: TranscodeLab[] = [];
 const closings: (() => void)[] = [];
@@ -50,9 +52,7 @@ function lab(options: ConstructorParameters<typeof TranscodeLab>[0] = {}): Trans
 }
 
 function encode(name: string, options: readonly string[]): string {
-  const path = join(folder, name);
-  execFileSync('ffmpeg', ['-v', 'error', '-y', ...SOURCE, ...options, path]);
-  return path;
+  return encoded.encode(name, options);
 }
 
 interface Opened {

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { requireProgram } from '../../scripts/ensure-tools.ts';
 import { apiPath, type StreamInformation } from '../harness/api-client.ts';
 import { until } from '../harness/poll.ts';
@@ -31,6 +31,11 @@ beforeAll(async () => {
 afterAll(async () => {
   await server?.close();
   rmSync(media, { recursive: true, force: true });
+});
+
+// A stream whose tracks are encoded costs a tenth of a core.
+afterEach(async () => {
+  for (const name of ['mkv', 'avi', 'killed']) await server.api.call('DELETE', apiPath.stream(name));
 });
 
 function encode(name: string, options: readonly string[]): void {
