@@ -1,24 +1,20 @@
 /** The thread that reads large configuration files: see `server-file-thread.ts`. */
-import { parentPort } from 'node:worker_threads';
-import { messageOf } from '../util/message-of.ts';
-import type { WorkAnswer } from '../util/work-thread.ts';
+import { answerWork } from '../util/work-answer.ts';
 import { type ConfigError, ConfigErrors, type ConfigWarning, type Place } from './problem.ts';
 import { useKeySalt } from './schema/access-keys.ts';
 import { type LoadedServer, loadServerConfig } from './server-file.ts';
 import type { ObjectPlaces, ServerFileAnswer, ServerFileJob } from './server-file-thread.ts';
 
-parentPort?.on('message', (job: ServerFileJob) => parentPort?.postMessage(answerFor(job)));
-
-function answerFor({ file, keySalt }: ServerFileJob): WorkAnswer<ServerFileAnswer> {
+answerWork(({ file, keySalt }: ServerFileJob): ServerFileAnswer => {
   useKeySalt(keySalt);
   try {
     const { placeOf, ...loaded } = loadServerConfig(file);
-    return { result: { loaded, places: placesIn(loaded, placeOf) } };
+    return { loaded, places: placesIn(loaded, placeOf) };
   } catch (error) {
-    if (!(error instanceof ConfigErrors)) return { refused: messageOf(error) };
-    return { result: { errors: error.errors.map(plain), warnings: error.warnings } };
+    if (!(error instanceof ConfigErrors)) throw error;
+    return { errors: error.errors.map(plain), warnings: error.warnings };
   }
-}
+});
 
 /** Applications have thousands of objects, whose places nobody asks for, except those of MPEG-TS streams. */
 function placesIn({ config }: Pick<LoadedServer, 'config'>, placeOf: LoadedServer['placeOf']): Map<object, ObjectPlaces> {

@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { EventEmitter } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { afterEach, expect, test, vi } from 'vitest';
+import type { WorkOrder } from './work-answer.ts';
 import { WorkThread, WorkThreadLost } from './work-thread.ts';
 
 const NAMES = { entry: new URL('file:///nowhere'), name: 'doubles' };
@@ -9,10 +10,16 @@ const NAMES = { entry: new URL('file:///nowhere'), name: 'doubles' };
 /** A thread that answers when the test says so. */
 class FakeWorker extends EventEmitter {
   readonly jobs: unknown[] = [];
+  readonly #ids = new Map<unknown, number>();
   ended = false;
 
-  postMessage(job: unknown): void {
+  postMessage({ id, job }: WorkOrder<unknown>): void {
     this.jobs.push(job);
+    this.#ids.set(job, id);
+  }
+
+  answer(job: number, result: number): void {
+    this.emit('message', { id: this.#ids.get(job), result });
   }
 
   unref(): void {}
@@ -23,7 +30,7 @@ class FakeWorker extends EventEmitter {
   }
 }
 
-function fakes(more: { readonly deadline?: number; readonly idle?: number } = {}) {
+function fakes(more: { readonly deadline?: number; readonly idle?: number; readonly most?: number } = {}) {
   const workers: FakeWorker[] = [];
   const start = () => {
     const worker = new FakeWorker();
@@ -42,9 +49,9 @@ afterEach(() => {
 
 /** Answers a number with its double, refuses 13, and ends at 0. */
 const DOUBLES = `const { parentPort } = require('node:worker_threads');
-  parentPort.on('message', (job) => {
+  parentPort.on('message', ({ id, job }) => {
     if (job === 0) process.exit(7);
-    parentPort.postMessage(job === 13 ? { refused: 'not 13' } : { result: 2 * job });
+    parentPort.postMessage(job === 13 ? { id, refused: { message: 'not 13' } } : { id, result: 2 * job });
   });`;
 
 function real(): { readonly thread: WorkThread<number, number>; readonly made: Worker[] } {
@@ -102,10 +109,57 @@ test('the next piece of work is given to the thread when it has answered', async
   const { thread, workers } = fakes();
   const both = [thread.run(1), thread.run(2)];
   expect(workers[0]?.jobs).toEqual([1]);
-  workers[0]?.emit('message', { result: 10 });
+  workers[0]?.answer(1, 10);
   expect(workers[0]?.jobs).toEqual([1, 2]);
-  workers[0]?.emit('message', { result: 20 });
+  workers[0]?.answer(2, 20);
   expect(await Promise.all(both)).toEqual([10, 20]);
+});
+
+test('a thread that may have two pieces of work answers them in its own order', async () => {
+  const { thread, workers } = fakes({ most: 2 });
+  const all = [thread.run(1), thread.run(2), thread.run(3)];
+  const [worker] = workers;
+  expect(worker?.jobs).toEqual([1, 2]);
+  worker?.answer(2, 20);
+  expect(await all[1]).toBe(20);
+  expect(worker?.jobs).toEqual([1, 2, 3]);
+  worker?.answer(3, 30);
+  worker?.answer(1, 10);
+  expect(await Promise.all(all)).toEqual([10, 20, 30]);
+  expect(workers).toHaveLength(1);
+});
+
+test('a thread that ends loses all that it has, and what waits gets a new one', async () => {
+  const { thread, workers } = fakes({ most: 2 });
+  const [first, second, third] = [thread.run(1), thread.run(2), thread.run(3)];
+  workers[0]?.emit('exit', 9);
+  for (const lost of [first, second]) await expect(lost).rejects.toThrow("the thread 'doubles' ended: exit code 9");
+  expect(workers[1]?.jobs).toEqual([3]);
+  workers[1]?.answer(3, 30);
+  expect(await third).toBe(30);
+});
+
+test('a piece of work that takes too long loses the work beside it', async () => {
+  vi.useFakeTimers();
+  const { thread, workers } = fakes({ most: 2 });
+  const late = thread.run(1).catch((error: Error) => error);
+  vi.advanceTimersByTime(600);
+  const beside = thread.run(2).catch((error: Error) => error);
+  vi.advanceTimersByTime(400);
+  expect((await late) as Error).not.toBeInstanceOf(WorkThreadLost);
+  expect(await beside).toBeInstanceOf(WorkThreadLost);
+  expect(workers.map(({ ended }) => ended)).toEqual([true]);
+  expect(vi.getTimerCount()).toBe(0);
+});
+
+test('work without a deadline takes as long as it takes', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  const worker = new FakeWorker();
+  const thread = new WorkThread<number, number>({ ...NAMES, idle: 500, start: () => worker as unknown as Worker });
+  const slow = thread.run(1);
+  vi.advanceTimersByTime(24 * 3600 * 1000);
+  worker.answer(1, 10);
+  expect(await slow).toBe(10);
 });
 
 test('work beyond the deadline is refused, its thread ended and its late answer ignored', async () => {
@@ -115,9 +169,9 @@ test('work beyond the deadline is refused, its thread ended and its late answer 
   const second = thread.run(2);
   vi.advanceTimersByTime(1000);
   expect(workers[0]?.ended).toBe(true);
-  workers[0]?.emit('message', { result: 99 });
+  workers[0]?.answer(1, 99);
   workers[0]?.emit('exit', 1);
-  workers[1]?.emit('message', { result: 20 });
+  workers[1]?.answer(2, 20);
   expect(await second).toBe(20);
   const error = await first;
   expect(error).toMatchObject({ message: "it took longer than 1 s in the thread 'doubles'" });
@@ -130,7 +184,7 @@ test('a thread without work ends after a while, and not while it works', async (
   const { thread, workers } = fakes();
   const first = thread.run(1);
   vi.advanceTimersByTime(900);
-  workers[0]?.emit('message', { result: 10 });
+  workers[0]?.answer(1, 10);
   await first;
   vi.advanceTimersByTime(499);
   expect(workers[0]?.ended).toBe(false);
@@ -139,7 +193,7 @@ test('a thread without work ends after a while, and not while it works', async (
   workers[0]?.emit('exit', 1);
   const later = thread.run(2);
   await settled();
-  workers[1]?.emit('message', { result: 20 });
+  workers[1]?.answer(2, 20);
   expect(await later).toBe(20);
 });
 

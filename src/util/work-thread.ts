@@ -2,9 +2,8 @@
 import { getCompileCacheDir } from 'node:module';
 import { dirname } from 'node:path';
 import { Worker } from 'node:worker_threads';
-
-/** What the file of a thread posts for each message that it gets: the result, or why there is none. */
-export type WorkAnswer<Result> = { readonly result: Result } | { readonly refused: string };
+import { messageOf } from './message-of.ts';
+import type { WorkAnswer, WorkOrder, WorkRefusal } from './work-answer.ts';
 
 /** The thread could not be started, or ended without an answer. The work itself may be fine. */
 export class WorkThreadLost extends Error {
@@ -13,62 +12,79 @@ export class WorkThreadLost extends Error {
 
 /** Options of a thread for one kind of work. */
 export interface WorkThreadOptions {
-  /** The file of the thread. It answers each message with one `WorkAnswer`. */
+  /** The file of the thread. It calls `answerWork`. */
   readonly entry: URL;
   /** Of the thread, in tools and errors. */
   readonly name: string;
-  /** For one piece of work, the start of the thread included, ms. A thread that takes longer is ended. */
-  readonly deadline: number;
+  /** Pieces of work that the thread has at once. Default: 1. */
+  readonly most?: number;
+  /** For one piece of work, the start of the thread included, ms. A thread that takes longer is ended. Default: as long as it takes. */
+  readonly deadline?: number;
   /** A thread without work ends after this, ms. */
   readonly idle: number;
   /** For tests. */
-  readonly start?: (entry: URL) => Worker;
+  readonly start?: ((entry: URL) => Worker) | undefined;
 }
 
-interface Waiting<Job, Result> extends PromiseWithResolvers<Result> {
+interface Piece<Job, Result> extends PromiseWithResolvers<Result> {
   readonly job: Job;
 }
 
+interface RunningPiece<Job, Result> extends Piece<Job, Result> {
+  /** Ends the thread. */
+  readonly deadline: NodeJS.Timeout | null;
+}
+
 /**
- * Does one piece of work after the other, in the order of the calls. The thread is made when there is work, ends when there has been none
- * for a while, and keeps no process alive. It has no limit of its own: callers bound how much waits.
+ * Gives pieces of work to the thread in the order of the calls. The thread is made when there is work, ends when there has been none for a
+ * while, and keeps no process alive. What waits has no limit of its own: callers bound it.
  */
 export class WorkThread<Job, Result> {
   readonly #options: WorkThreadOptions;
-  readonly #waiting: Waiting<Job, Result>[] = [];
+  readonly #waiting: Piece<Job, Result>[] = [];
+  readonly #running = new Map<number, RunningPiece<Job, Result>>();
   #worker: Worker | null = null;
-  #running: Waiting<Job, Result> | null = null;
-  /** Ends the work that runs, or the thread without work. */
-  #timer: NodeJS.Timeout | null = null;
+  /** Ends the thread without work. */
+  #idle: NodeJS.Timeout | null = null;
+  #nextId = 0;
 
   constructor(options: WorkThreadOptions) {
     this.#options = options;
   }
 
-  /** Rejects with the reason that the thread gave, with `WorkThreadLost`, or when the deadline has passed. */
+  /**
+   * Rejects with the reason that the thread gave (a system error keeps its code), with `WorkThreadLost`, or when the deadline has passed.
+   */
   run(job: Job): Promise<Result> {
-    const waiting = { job, ...Promise.withResolvers<Result>() };
-    this.#waiting.push(waiting);
-    if (this.#running === null) this.#next();
-    return waiting.promise;
+    const piece = { job, ...Promise.withResolvers<Result>() };
+    this.#waiting.push(piece);
+    this.#give();
+    return piece.promise;
   }
 
-  #next(): void {
-    this.#running = this.#waiting.shift() ?? null;
-    if (this.#running === null) {
-      this.#setTimer(this.#options.idle, () => this.#end());
-      return;
+  /** Gives the thread as much as it may have. */
+  #give(): void {
+    const { most = 1, idle } = this.#options;
+    if (this.#idle !== null) clearTimeout(this.#idle);
+    this.#idle = null;
+    while (this.#running.size < most) {
+      const piece = this.#waiting.shift();
+      if (piece === undefined) break;
+      this.#begin(piece);
     }
-    const { deadline, name } = this.#options;
-    this.#setTimer(deadline, () => {
-      this.#end();
-      this.#settle(({ reject }) => reject(new Error(`it took longer than ${deadline / 1000} s in the thread '${name}'`)));
-    });
+    if (this.#running.size === 0 && this.#worker !== null) this.#idle = setTimeout(() => this.#end(), idle).unref();
+  }
+
+  #begin(piece: Piece<Job, Result>): void {
+    const id = this.#nextId++;
+    const { deadline } = this.#options;
+    const timer = deadline === undefined ? null : setTimeout(() => this.#expire(id, deadline), deadline).unref();
+    this.#running.set(id, { ...piece, deadline: timer });
     try {
       this.#worker ??= this.#open();
-      this.#worker.postMessage(this.#running.job);
+      this.#worker.postMessage({ id, job: piece.job } satisfies WorkOrder<Job>);
     } catch (error) {
-      this.#lose(this.#worker, error);
+      this.#lose(error);
     }
   }
 
@@ -77,42 +93,57 @@ export class WorkThread<Job, Result> {
     const worker = start(entry);
     worker.on('message', (answer: WorkAnswer<Result>) => {
       if (this.#worker !== worker) return;
-      this.#settle(({ resolve, reject }) => ('result' in answer ? resolve(answer.result) : reject(new Error(answer.refused))));
+      const piece = this.#take(answer.id);
+      if ('result' in answer) piece?.resolve(answer.result);
+      else piece?.reject(errorOf(answer.refused));
+      this.#give();
     });
-    worker.once('error', (error: unknown) => this.#lose(worker, error));
-    worker.once('exit', (code: number) => this.#lose(worker, new Error(`exit code ${code}`)));
+    const lose = (cause: unknown): void => {
+      if (this.#worker !== worker) return;
+      this.#lose(cause);
+      this.#give();
+    };
+    worker.once('error', lose);
+    worker.once('exit', (code: number) => lose(new Error(`exit code ${code}`)));
     // Behind the listeners: they count as well.
     worker.unref();
     return worker;
   }
 
-  #settle(settle: (waiting: Waiting<Job, Result>) => void): void {
-    const done = this.#running;
-    this.#running = null;
-    if (done !== null) settle(done);
-    this.#next();
+  #take(id: number): RunningPiece<Job, Result> | undefined {
+    const piece = this.#running.get(id);
+    this.#running.delete(id);
+    if (piece !== undefined && piece.deadline !== null) clearTimeout(piece.deadline);
+    return piece;
   }
 
-  #lose(worker: Worker | null, cause: unknown): void {
-    if (this.#worker !== worker) return;
+  #expire(id: number, deadline: number): void {
+    const reason = `it took longer than ${deadline / 1000} s in the thread '${this.#options.name}'`;
+    this.#take(id)?.reject(new Error(reason));
+    this.#lose(new Error('another piece of work took too long'));
+    this.#give();
+  }
+
+  /** Everything that runs is lost with the thread; the waiting pieces get a new one. */
+  #lose(cause: unknown): void {
     this.#end();
-    if (this.#running === null) return;
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    this.#settle(({ reject }) => reject(new WorkThreadLost(`the thread '${this.#options.name}' ended: ${reason}`, { cause })));
+    const reason = `the thread '${this.#options.name}' ended: ${messageOf(cause)}`;
+    for (const id of [...this.#running.keys()]) this.#take(id)?.reject(new WorkThreadLost(reason, { cause }));
   }
 
   #end(): void {
     const worker = this.#worker;
     this.#worker = null;
-    if (this.#timer !== null) clearTimeout(this.#timer);
-    this.#timer = null;
     void worker?.terminate();
   }
+}
 
-  #setTimer(time: number, action: () => void): void {
-    if (this.#timer !== null) clearTimeout(this.#timer);
-    this.#timer = this.#worker === null && this.#running === null ? null : setTimeout(action, time).unref();
-  }
+function errorOf({ message, stack, code, errno }: WorkRefusal): Error {
+  return Object.assign(new Error(message), {
+    ...(stack !== undefined && { stack }),
+    ...(code !== undefined && { code }),
+    ...(errno !== undefined && { errno }),
+  });
 }
 
 function startThread(name: string): (entry: URL) => Worker {

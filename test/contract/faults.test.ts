@@ -18,7 +18,7 @@ import { CertificateStore } from '../../src/delivery/tls/certificate-store.ts';
 import { MpegtsProvider } from '../../src/services/mpegts/mpegts-provider.ts';
 import { PushFailure } from '../../src/services/push/push-failure.ts';
 import { PushSession } from '../../src/services/push/push-session.ts';
-import { FinaliserThread } from '../../src/services/record/finalise.ts';
+import { finaliserThread } from '../../src/services/record/finalise.ts';
 import { ConnectionGate, type GateOptions } from '../../src/transport/proxy/connection-gate.ts';
 import { systemClock } from '../../src/util/clock.ts';
 import { forEachGuarded, guarded } from '../../src/util/guarded.ts';
@@ -351,10 +351,11 @@ describe('in the background', () => {
   });
 
   test('a crash of the thread that finishes recordings rejects its jobs', async () => {
-    const worker = Object.assign(new EventEmitter(), { unref: () => undefined, postMessage: () => undefined });
-    const thread = new FinaliserThread(() => worker as never);
-    const job = thread.finish('/nowhere');
+    const nothing = (): void => undefined;
+    const worker = Object.assign(new EventEmitter(), { unref: nothing, postMessage: nothing, terminate: nothing });
+    const thread = finaliserThread(() => worker as never);
+    const job = thread.run('/nowhere');
     worker.emit('error', FAULT);
-    await expect(job).rejects.toBe(FAULT);
+    await expect(job).rejects.toMatchObject({ name: 'WorkThreadLost', cause: FAULT });
   });
 });

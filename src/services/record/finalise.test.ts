@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { constantFrames, videoPackets, videoTrack } from '../../../test/fakes/synthetic-media.ts';
-import { FinaliserThread, finalise } from './finalise.ts';
+import { finalise, finaliserThread } from './finalise.ts';
 import { Mp4Container } from './mp4-container.ts';
 
 let folder: string;
@@ -44,19 +44,17 @@ test('an error of the disk is rejected with its code from the thread', async () 
 test('one thread serves all files, and a new thread starts after its end', async () => {
   const entry = new URL('./mp4-finaliser-worker.ts', import.meta.url);
   const made: Worker[] = [];
-  const thread = new FinaliserThread(() => {
+  const thread = finaliserThread(() => {
     const worker = made.length === 0 ? new Worker('process.exit(3)', { eval: true }) : new Worker(entry);
     made.push(worker);
     return worker;
   });
   const path = join(folder, 'many');
   copyFileSync(recorded, path);
-  await expect(Promise.all([thread.finish(path), thread.finish(path)])).rejects.toThrow('ended with 3');
-  const outcomes = [await thread.finish(path), ...(await Promise.all([1, 2, 3].map(() => thread.finish(path))))].map(
-    ({ outcome }) => outcome,
-  );
+  await expect(Promise.all([thread.run(path), thread.run(path)])).rejects.toThrow('ended: exit code 3');
+  const outcomes = [await thread.run(path), ...(await Promise.all([1, 2, 3].map(() => thread.run(path))))].map(({ outcome }) => outcome);
   expect(outcomes).toEqual(['finalised', 'already', 'already', 'already']);
-  await expect(thread.finish(join(folder, 'none'))).rejects.toMatchObject({ code: 'ENOENT' });
+  await expect(thread.run(join(folder, 'none'))).rejects.toMatchObject({ code: 'ENOENT' });
   expect(made).toHaveLength(2);
   await made[1]?.terminate();
 });

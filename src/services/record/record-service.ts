@@ -4,7 +4,7 @@
  * A `RecordTask` follows a stream and splits it by its rules; a `FileSink` writes behind a bounded queue, so that a killed server loses half a second
  * of media where the disk follows; `RecordJournal` knows what was open, and the next start finishes it.
  *
- * Threads: the main one, whose writes and syncs are asynchronous; finished MP4 files are put in order by a worker (`FinaliserThread`).
+ * Threads: the main one, whose writes and syncs are asynchronous; finished MP4 files are put in order by a thread of their own (`finalise.ts`).
  * Limits: 10 000 names in a sequence; a full disk pauses a task until there is room.
  * Specifications: ISO/IEC 14496-12 (fragmented while it grows, with a `moov` at the end), ISO/IEC 13818-1.
  */
