@@ -12,13 +12,6 @@ export class HostTable {
   #names = new HostNameTable([]);
   readonly #cache = new Map<string, string | null>();
 
-  /** Cached characters. */
-  get cached(): number {
-    let length = 0;
-    for (const host of this.#cache.keys()) length += host.length;
-    return length;
-  }
-
   /** Virtual hosts in order of declaration. */
   set(hosts: readonly NamedHosts[]): void {
     this.#names = new HostNameTable(hosts);
