@@ -1,4 +1,7 @@
-/** Requests that wait for media: bounded, with one timer, removed when their client leaves. */
+/**
+ * Requests that wait for media: with one timer, removed when their client leaves. All rooms of a thread together hold at most
+ * `DeliveryLimits.waiting`: the router takes back the request after that, and refuses it. A room may hold fewer.
+ */
 import type { DeliveryExchange, ViewContext } from './view.ts';
 
 /** One held request. */
@@ -29,7 +32,8 @@ export class WaitingRoom {
   /** Requests refused because the room was full. */
   refused = 0;
 
-  constructor(context: ViewContext, capacity: number) {
+  /** `capacity`: of this room, where it is smaller than that of the thread. */
+  constructor(context: ViewContext, capacity = Number.POSITIVE_INFINITY) {
     this.#context = context;
     this.#capacity = capacity;
   }
@@ -38,7 +42,7 @@ export class WaitingRoom {
     return this.#entries.size;
   }
 
-  /** Lets `waiter` wait for at most `ms`, with the time it has waited elsewhere; false: the room is full. */
+  /** Lets `waiter` wait for at most `ms`, with the time it has waited elsewhere. False: the room has a capacity and is full. */
   add(waiter: Waiter, ms: number): boolean {
     if (this.#entries.size >= this.#capacity) {
       this.refused += 1;

@@ -16,14 +16,12 @@ import { type ResponseHeaders, responseHeaders } from './response-headers.ts';
 const START_WAIT = 10_000;
 /** Blocking requests wait three target durations (rfc8216bis §6.2.5.2). */
 const WAIT_TARGET_DURATIONS = 3;
-/** Held requests of one track; the thread holds fewer of all tracks together (`DeliveryLimits.waiting`). */
-const MAX_WAITERS = 100_000;
 
 const EXTENSION = '.m3u8';
 
 /**
- * Holds requests for media that is about to come (rfc8216bis §6.2.5), as many as its waiting rooms take. `close` answers them all; it may
- * be called twice.
+ * Holds requests for media that is about to come (rfc8216bis §6.2.5), as many as the thread allows (`DeliveryLimits.waiting`). `close`
+ * answers them all; it may be called twice.
  */
 export class LlhlsView implements DeliveryView {
   readonly #settings: LlhlsViewSettings;
@@ -41,7 +39,7 @@ export class LlhlsView implements DeliveryView {
     this.#context = context;
     this.#headers = responseHeaders(settings.cacheControl);
     this.#playlists = new PlaylistCache(this.#model, settings);
-    this.#lobby = new WaitingRoom(context, MAX_WAITERS);
+    this.#lobby = new WaitingRoom(context);
   }
 
   update(payload: unknown): void {
@@ -215,19 +213,17 @@ export class LlhlsView implements DeliveryView {
       answer();
       return true;
     };
-    const waiter = { exchange, attempt, giveUp: () => this.#respondRetry(exchange, ErrorTexts.NOT_YET) };
-    if (!this.#lobby.add(waiter, START_WAIT)) this.#respondRetry(exchange, ErrorTexts.NOT_YET);
+    this.#lobby.add({ exchange, attempt, giveUp: () => this.#respondRetry(exchange, ErrorTexts.NOT_YET) }, START_WAIT);
   }
 
   #wait(exchange: DeliveryExchange, track: TrackModel, attempt: () => boolean): void {
     let room = this.#rooms.get(track.id);
     if (room === undefined) {
-      room = new WaitingRoom(this.#context, MAX_WAITERS);
+      room = new WaitingRoom(this.#context);
       this.#rooms.set(track.id, room);
     }
-    const waiter = { exchange, attempt, giveUp: () => this.#respondRetry(exchange, ErrorTexts.LATE) };
     const ms = WAIT_TARGET_DURATIONS * Math.max(1, this.#model.targetDuration) * 1000;
-    if (!room.add(waiter, ms)) this.#respondRetry(exchange, ErrorTexts.LATE);
+    room.add({ exchange, attempt, giveUp: () => this.#respondRetry(exchange, ErrorTexts.LATE) }, ms);
   }
 
   #refuse(exchange: DeliveryExchange, problem: string): void {

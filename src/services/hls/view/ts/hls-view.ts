@@ -27,12 +27,13 @@ const SEGMENT_NAME = /^seg_(\d+(?=.*\.ts$)|sub\d+(?=.*\.vtt$))_(\d{1,15})_hls\.(
 const VIEWER_TIMEOUT_SEGMENTS = 2.5;
 /** How long the first segment of a stream is waited for, ms: many players give a stream up whose playlist is empty. */
 const START_WAIT = 10_000;
-/** Held requests; the thread holds fewer of all streams together (`DeliveryLimits.waiting`). */
-const MAX_WAITERS = 100_000;
 
 const encoder = new TextEncoder();
 
-/** Holds requests for a media playlist until it has a segment; nothing else waits. `close` answers them and releases everything. */
+/**
+ * Holds requests for a media playlist until it has a segment, as many as the thread allows (`DeliveryLimits.waiting`); nothing else waits.
+ * `close` answers them and releases everything.
+ */
 export class HlsView implements DeliveryView {
   readonly #settings: HlsViewSettings;
   readonly #context: ViewContext;
@@ -45,7 +46,7 @@ export class HlsView implements DeliveryView {
   constructor(settings: HlsViewSettings, context: ViewContext) {
     this.#settings = settings;
     this.#context = context;
-    this.#lobby = new WaitingRoom(context, MAX_WAITERS);
+    this.#lobby = new WaitingRoom(context);
   }
 
   update(payload: unknown): void {
@@ -134,7 +135,7 @@ export class HlsView implements DeliveryView {
       answer();
       return true;
     };
-    if (!attempt() && !this.#lobby.add({ exchange, attempt, giveUp: answer }, START_WAIT)) answer();
+    if (!attempt()) this.#lobby.add({ exchange, attempt, giveUp: answer }, START_WAIT);
   }
 
   /** With the present segments; `viewer` is the query of its URIs. */
