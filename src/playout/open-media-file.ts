@@ -1,3 +1,4 @@
+import { TS_PACKET_LENGTH, TS_SYNC } from '../containers/mpegts/ts-buffer.ts';
 import type { Logger } from '../util/logger.ts';
 import { messageOf } from '../util/message-of.ts';
 import type { FileBytes } from './file-bytes.ts';
@@ -6,8 +7,6 @@ import { MovieFile } from './movie-file.ts';
 import { TransportFile } from './transport-file.ts';
 import { unsupportedStreams } from './transport-probe.ts';
 
-const TS_SYNC = 0x47;
-const TS_PACKET = 188;
 const FIRST_BOXES: readonly string[] = ['ftyp', 'styp', 'moov', 'mdat', 'free', 'skip', 'wide', 'pnot'];
 
 /**
@@ -19,8 +18,8 @@ export async function openMediaFile(
   logger: Logger,
   foreign: (() => Promise<MediaFile>) | null = null,
 ): Promise<MediaFile> {
-  const head = await bytes.read(0, Math.min(bytes.size, TS_PACKET + 1));
-  if (head[0] === TS_SYNC && (head[TS_PACKET] ?? TS_SYNC) === TS_SYNC) {
+  const head = await bytes.read(0, Math.min(bytes.size, TS_PACKET_LENGTH + 1));
+  if (head[0] === TS_SYNC && (head[TS_PACKET_LENGTH] ?? TS_SYNC) === TS_SYNC) {
     const unsupported = foreign === null ? [] : await unsupportedStreams(bytes);
     return await openAs(unsupported, foreign, logger, async () => new TransportFile(bytes, logger));
   }

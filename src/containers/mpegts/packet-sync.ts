@@ -1,8 +1,7 @@
 /** Finds transport stream packets in bytes that come in pieces of any size, ISO/IEC 13818-1 §2.4.3.2. */
-import { TS_PACKET_LENGTH } from './ts-buffer.ts';
+import { TS_PACKET_LENGTH, TS_SYNC } from './ts-buffer.ts';
 
 /** First byte of every packet. */
-const SYNC_BYTE = 0x47;
 
 /** Receives one packet of 188 bytes: `data[at]` is its sync byte. The bytes are valid during the call only. */
 export type TsPacketSink = (data: Uint8Array, at: number) => void;
@@ -38,7 +37,7 @@ export class PacketSync {
         this.skipped += 1;
       }
     }
-    while (at < data.length && data[at] !== SYNC_BYTE) {
+    while (at < data.length && data[at] !== TS_SYNC) {
       at += 1;
       this.skipped += 1;
     }
@@ -56,7 +55,7 @@ export class PacketSync {
   #complete(data: Uint8Array): number {
     const missing = TS_PACKET_LENGTH - this.#carried;
     // A peer that truncated a packet continues with a whole one: the truncated packet is dropped.
-    const torn = data[0] === SYNC_BYTE && data.length > missing && data[missing] !== SYNC_BYTE;
+    const torn = data[0] === TS_SYNC && data.length > missing && data[missing] !== TS_SYNC;
     if (torn) {
       this.reset();
       return 0;
@@ -73,7 +72,7 @@ export class PacketSync {
 
 /** A sync byte is accepted if another one follows a packet later, or the data ends before that. */
 function isPacket(data: Uint8Array, at: number): boolean {
-  if (data[at] !== SYNC_BYTE) return false;
+  if (data[at] !== TS_SYNC) return false;
   const next = data[at + TS_PACKET_LENGTH];
-  return next === undefined || next === SYNC_BYTE;
+  return next === undefined || next === TS_SYNC;
 }

@@ -5,9 +5,8 @@
  */
 import type { Gather } from './gather.ts';
 import { putPcr } from './timestamp.ts';
-import { TS_PACKET_LENGTH, type TsBuffer } from './ts-buffer.ts';
+import { TS_PACKET_LENGTH, TS_SYNC, type TsBuffer } from './ts-buffer.ts';
 
-const SYNC_BYTE = 0x47;
 const HEADER_LENGTH = 4;
 const ROOM = TS_PACKET_LENGTH - HEADER_LENGTH;
 const STUFFING = 0xff;
@@ -78,7 +77,7 @@ function adaptationLength(flags: UnitFlags): number {
 }
 
 function putHeader(bytes: Uint8Array, at: number, state: PidState, unitStart: boolean, adaptation: boolean): void {
-  bytes[at] = SYNC_BYTE;
+  bytes[at] = TS_SYNC;
   bytes[at + 1] = (unitStart ? 0x40 : 0) | (state.pid >> 8);
   bytes[at + 2] = state.pid;
   bytes[at + 3] = (adaptation ? 0x30 : 0x10) | state.continuity;

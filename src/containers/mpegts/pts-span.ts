@@ -1,6 +1,6 @@
 /** Duration of a transport stream, computed from its timestamps without tables and payloads (ISO/IEC 13818-1 §2.4.3). */
 import { PacketSync } from './packet-sync.ts';
-import { readTimestamp, wrap33 } from './timestamp.ts';
+import { PTS_WRAP, readTimestamp, wrap33 } from './timestamp.ts';
 import { TS_PACKET_LENGTH } from './ts-buffer.ts';
 
 const FLAG_UNIT_START = 0x40;
@@ -10,7 +10,6 @@ const HEADER = 4;
 /** Start code, stream id, length, flags, header length, PTS. */
 const PES_WITH_PTS = 14;
 const HAS_PTS = 0x80;
-const WRAP = 2 ** 33;
 /** Maximum time by which a frame is presented before an earlier frame in the file, 90 kHz. */
 const REORDERED = 60 * 90_000;
 const TICKS_PER_MS = 90;
@@ -49,7 +48,7 @@ export class PtsSpan {
     this.#first ??= pts;
     // Times are after the first one, or a little before it: frames are out of order, and a file is shorter than the wrap of 26 hours.
     const ahead = wrap33(pts - this.#first);
-    const time = ahead < WRAP - REORDERED ? ahead : ahead - WRAP;
+    const time = ahead < PTS_WRAP - REORDERED ? ahead : ahead - PTS_WRAP;
     const pid = (((data[at + 1] ?? 0) & 0x1f) << 8) | (data[at + 2] ?? 0);
     const known = this.#times.get(pid);
     if (known === undefined) this.#times.set(pid, [time]);

@@ -1,11 +1,12 @@
 /** The 33-bit clocks of MPEG-2 systems, ISO/IEC 13818-1 §2.4.2.2 and §2.4.3.7. */
 
-const WRAP = 2 ** 33;
+/** PTS, DTS and the base of a PCR begin again here, 90 kHz. */
+export const PTS_WRAP = 2 ** 33;
 const LOW_30 = 2 ** 30;
 
 /** Reduces a 90 kHz time, which may be negative, to 33 bits. */
 export function wrap33(ticks: number): number {
-  return ((ticks % WRAP) + WRAP) % WRAP;
+  return ((ticks % PTS_WRAP) + PTS_WRAP) % PTS_WRAP;
 }
 
 /** Writes a PTS or DTS of 5 bytes; `prefix` is its 4-bit code. */
@@ -55,7 +56,7 @@ export class ClockUnwrapper {
   near(ticks: number): number {
     if (this.#last === null) return ticks;
     const delta = wrap33(ticks - this.#last);
-    return this.#last + (delta < WRAP / 2 ? delta : delta - WRAP);
+    return this.#last + (delta < PTS_WRAP / 2 ? delta : delta - PTS_WRAP);
   }
 
   /** A PCR, PTS or DTS as a time that does not wrap. The first one remains as it is. */
@@ -64,7 +65,7 @@ export class ClockUnwrapper {
       this.#last = ticks;
     } else {
       const delta = wrap33(ticks - this.#last);
-      this.#last += delta < WRAP / 2 ? delta : delta - WRAP;
+      this.#last += delta < PTS_WRAP / 2 ? delta : delta - PTS_WRAP;
     }
     return this.#last;
   }

@@ -2,6 +2,8 @@
 
 /** Bytes of a packet, header included (ISO/IEC 13818-1 §2.4.3.2). */
 export const TS_PACKET_LENGTH = 188;
+/** The first byte of a packet. */
+export const TS_SYNC = 0x47;
 
 const INITIAL_PACKETS = 16;
 

@@ -1,4 +1,5 @@
 /** WebVTT files for HLS (rfc8216bis §3.1.4): cues on their timeline, with its mapping to the time of the media. */
+import { wrap33 } from '../mpegts/timestamp.ts';
 import type { CuePayload } from './cue-payload.ts';
 
 /** A cue with its time, ms. */
@@ -10,12 +11,10 @@ export interface TimedCue extends CuePayload {
 }
 
 const TICKS_PER_MS = 90;
-/** Times of transport streams have 33 bits. */
-const WRAP = 2 ** 33;
 
 /** The file with `cues` for the media from `time` (ms) on, which is `mediaTime` (ms) in the timestamps of the media. */
 export function writeVtt(cues: readonly TimedCue[], time: number, mediaTime: number): string {
-  const ticks = Math.round(mediaTime * TICKS_PER_MS) % WRAP;
+  const ticks = wrap33(Math.round(mediaTime * TICKS_PER_MS));
   let text = `WEBVTT\nX-TIMESTAMP-MAP=LOCAL:${clock(time)},MPEGTS:${ticks}\n`;
   for (const { id, start, end, settings, text: shown } of cues) {
     text += `\n${id}\n${clock(start)} --> ${clock(end)}${settings === '' ? '' : ` ${settings}`}\n${shown}\n`;

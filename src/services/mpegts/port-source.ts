@@ -1,4 +1,5 @@
 /** The source at one port: at most one sender at a time, whose transport stream becomes an inbound stream. */
+import { TS_SYNC } from '../../containers/mpegts/ts-buffer.ts';
 import { type CloseReason, IngestRefused, type IngestRequest, type IngestStream } from '../../core/ingest.ts';
 import { ProviderKind, SourceType } from '../../core/kinds.ts';
 import type { StarterLimits } from '../../ingest/stream-starter.ts';
@@ -79,7 +80,6 @@ interface Publication {
   lastAt: number;
 }
 
-const SYNC = 0x47;
 /** Some senders put an RTP header before the packets; the demuxer skips it. */
 const RTP_HEADER = 12;
 
@@ -189,7 +189,7 @@ export class PortSource {
   }
 
   #open(data: Uint8Array, sender: string, now: number): Publication | null {
-    if (data[0] !== SYNC && data[RTP_HEADER] !== SYNC) {
+    if (data[0] !== TS_SYNC && data[RTP_HEADER] !== TS_SYNC) {
       this.counters.foreignFormat += 1;
       return null;
     }

@@ -3,6 +3,8 @@ import type { FileHandle } from 'node:fs/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { readMovieFragment } from '../../containers/isobmff/fragment-reader.ts';
 import { readMovie } from '../../containers/isobmff/movie-reader.ts';
+import { PTS_WRAP, readTimestamp } from '../../containers/mpegts/timestamp.ts';
+import { TS_PACKET_LENGTH, TS_SYNC } from '../../containers/mpegts/ts-buffer.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import type { RecordContainerName } from './record-container.ts';
 
@@ -38,11 +40,8 @@ const MAX_MOOV = 1024 * 1024;
 /** Yields to the event loop after this many fragments. */
 const MAX_AT_ONCE = 100;
 
-const TS_PACKET = 188;
-const CHUNK = TS_PACKET * 4096;
-const SYNC = 0x47;
+const CHUNK = TS_PACKET_LENGTH * 4096;
 const RANDOM_ACCESS = 0x40;
-const PTS_WRAP = 2 ** 33;
 const CLOCK = 90_000;
 /** Duration of the last frame, which is not stored, seconds. */
 const LAST_FRAME_S = 0.04;
@@ -134,10 +133,10 @@ async function layOutTransport(file: FileHandle, size: number): Promise<VodSegme
   const clock = new Unwrapped();
   let tables = -1;
   let until = 0;
-  for (let from = 0; from + TS_PACKET <= size; from += CHUNK) {
+  for (let from = 0; from + TS_PACKET_LENGTH <= size; from += CHUNK) {
     const chunk = await read(file, from, Math.min(CHUNK, size - from));
-    for (let at = 0; at + TS_PACKET <= chunk.length; at += TS_PACKET) {
-      if (chunk[at] !== SYNC) throw new ProtocolError('TS_SYNC', 'not a recording of this server', from + at);
+    for (let at = 0; at + TS_PACKET_LENGTH <= chunk.length; at += TS_PACKET_LENGTH) {
+      if (chunk[at] !== TS_SYNC) throw new ProtocolError('TS_SYNC', 'not a recording of this server', from + at);
       if (((chunk[at + 1] ?? 0) & 0x40) === 0) continue;
       const pid = (((chunk[at + 1] ?? 0) & 0x1f) << 8) | (chunk[at + 2] ?? 0);
       if (pid === 0) tables = from + at;
@@ -151,7 +150,7 @@ async function layOutTransport(file: FileHandle, size: number): Promise<VodSegme
       if (joints.length > MAX_JOINTS) throw new ProtocolError('RECORDING_LENGTH', 'the file is too long to be played in pieces');
     }
   }
-  return segmentsOf(video.length > 0 ? video : audio, size - (size % TS_PACKET), until);
+  return segmentsOf(video.length > 0 ? video : audio, size - (size % TS_PACKET_LENGTH), until);
 }
 
 /** Times of 33 bits on one line, which begins with the first. */
@@ -174,15 +173,12 @@ function unitAt(chunk: Buffer, at: number): { readonly pts: number; readonly isV
   const adaptation = (control & 0x20) === 0 ? 0 : 1 + (chunk[at + 4] ?? 0);
   const randomAccess = adaptation > 1 && ((chunk[at + 5] ?? 0) & RANDOM_ACCESS) !== 0;
   const pes = at + 4 + adaptation;
-  if (pes + 14 > at + TS_PACKET || chunk[pes] !== 0 || chunk[pes + 1] !== 0 || chunk[pes + 2] !== 1) return null;
+  if (pes + 14 > at + TS_PACKET_LENGTH || chunk[pes] !== 0 || chunk[pes + 1] !== 0 || chunk[pes + 2] !== 1) return null;
   const id = chunk[pes + 3] ?? 0;
   const isVideo = id >= 0xe0 && id <= 0xef;
   const isAudio = (id >= 0xc0 && id <= 0xdf) || id === 0xbd;
   if ((!isVideo && !isAudio) || ((chunk[pes + 7] ?? 0) & 0x80) === 0) return null;
-  const high = ((chunk[pes + 9] ?? 0) >> 1) & 7;
-  const middle = chunk.readUInt16BE(pes + 10) >> 1;
-  const low = chunk.readUInt16BE(pes + 12) >> 1;
-  return { pts: high * 2 ** 30 + middle * 2 ** 15 + low, isVideo, randomAccess };
+  return { pts: readTimestamp(chunk, pes + 9), isVideo, randomAccess };
 }
 
 /** Joins short pieces. `end`: end of the last piece in bytes; `until`: in seconds. */
