@@ -1,4 +1,5 @@
 /** One connection to a Redis server with bounded waiting times. */
+import { scatteredPause } from '../util/growing-pause.ts';
 import type { Logger } from '../util/logger.ts';
 import {
   ANSWER_MS,
@@ -14,8 +15,6 @@ import {
 
 const FIRST_PAUSE_MS = 250;
 const MAX_PAUSE_MS = 5000;
-/** Further doublings do not change the pause: its maximum is reached. */
-const MAX_DOUBLINGS = 8;
 /** A connection is trusted after this time; one that ends sooner may fail again at the next attempt. */
 const STEADY_MS = 10_000;
 const SILENT = `no answer in ${ANSWER_MS} ms`;
@@ -211,10 +210,9 @@ export class RedisLink {
     logger.warn({ redis: address }, `Redis at ${address} ${wasUp ? lost : 'cannot be used'}: ${reason}`);
   }
 
-  /** Pause before the next connection; up to a fifth is random. */
+  /** Pause before the next connection. */
   #pause(): number {
-    const doublings = Math.min(this.#attempts, MAX_DOUBLINGS);
     this.#attempts += 1;
-    return Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** doublings) * (0.8 + 0.2 * Math.random());
+    return scatteredPause(this.#attempts - 1, FIRST_PAUSE_MS, MAX_PAUSE_MS, Math.random());
   }
 }

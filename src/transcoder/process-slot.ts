@@ -1,5 +1,6 @@
 import type { Clock } from '../util/clock.ts';
 import { counted } from '../util/counted.ts';
+import { growingPause } from '../util/growing-pause.ts';
 import { forEachGiven, guarded } from '../util/guarded.ts';
 import type { Logger } from '../util/logger.ts';
 import { messageOf } from '../util/message-of.ts';
@@ -151,7 +152,7 @@ export class ProcessSlot {
   #scheduleStart(): void {
     if (this.#restart !== null || this.#process !== null || this.#closed) return;
     // The first death is followed by an immediate restart, for the viewers.
-    const delay = this.#failures <= 1 ? 0 : Math.min(FIRST_RESTART_DELAY_MS * 2 ** (this.#failures - 2), MAX_RESTART_DELAY_MS);
+    const delay = this.#failures <= 1 ? 0 : growingPause(this.#failures - 2, FIRST_RESTART_DELAY_MS, MAX_RESTART_DELAY_MS);
     if (delay === 0) {
       this.#start();
       return;

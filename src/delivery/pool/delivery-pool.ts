@@ -6,6 +6,7 @@ import type { WantedStream } from '../../core/origins.ts';
 import type { SessionHandle } from '../../core/publishing.ts';
 import type { StreamPresence } from '../../core/unknown-stream.ts';
 import { hostOf } from '../../transport/tcp/shared-port.ts';
+import { growingPause } from '../../util/growing-pause.ts';
 import { guarded } from '../../util/guarded.ts';
 import type { QueueGauge } from '../../util/queue-gauge.ts';
 import { OPEN_ADMISSION } from '../admission.ts';
@@ -467,7 +468,7 @@ export class DeliveryPool implements FeedOpener {
     }
     const { logger, clock } = this.#options;
     if (clock.monotonic() - slot.startedAt > HEALTHY_AFTER) slot.failures = 0;
-    const delay = slot.failures === 0 ? 0 : Math.min(MAX_RESTART_DELAY, FIRST_RESTART_DELAY * 2 ** slot.failures);
+    const delay = slot.failures === 0 ? 0 : growingPause(slot.failures, FIRST_RESTART_DELAY, MAX_RESTART_DELAY);
     slot.failures += 1;
     this.#restarts += 1;
     logger.error({ thread, reason, restartIn: delay }, 'a delivery thread ended; it is started again');

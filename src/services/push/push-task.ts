@@ -9,6 +9,7 @@ import type { Packet } from '../../media/packet.ts';
 import { isMediaTrack, isVideoTrack, type Track } from '../../media/track.ts';
 import type { BoundedQueue } from '../../util/bounded-queue.ts';
 import type { Clock } from '../../util/clock.ts';
+import { growingPause } from '../../util/growing-pause.ts';
 import { type KnownSecrets, withoutOwnSecrets } from '../../util/known-secrets.ts';
 import type { Logger } from '../../util/logger.ts';
 import type { OpenDestination, PushTimeouts } from './destination.ts';
@@ -339,6 +340,5 @@ function kindOf(track: Track | undefined): string {
 
 /** Milliseconds before the next attempt after `failures` in a row; `random` is 0 to 1. */
 export function retryDelay(failures: number, random: number): number {
-  const delay = Math.min(MAX_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(failures - 1, 10));
-  return Math.round(delay * (1 - RETRY_JITTER + 2 * RETRY_JITTER * random));
+  return Math.round(growingPause(failures - 1, FIRST_RETRY_MS, MAX_RETRY_MS) * (1 - RETRY_JITTER + 2 * RETRY_JITTER * random));
 }
