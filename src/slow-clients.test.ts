@@ -209,7 +209,7 @@ test('UDP callers that send nothing are disconnected', { timeout: 60_000 }, asyn
   try {
     expect(await offer()).toBe(201);
     expect(await promise).toBe('peer-left');
-    await until('the name of the publisher who never came to be free', async () => (await offer()) === 201, { deadlineMs: RID_WITHIN_MS });
+    await until('the name is free again', async () => (await offer()) === 201, { deadlineMs: RID_WITHIN_MS });
   } finally {
     publisher.close();
     await local.close('the test has ended');

@@ -111,8 +111,8 @@ test.each([
   ['nothing', raw(200, '')],
   ['no allowed', raw(200, '{"reason":"because"}')],
   ['allowed that is no boolean', raw(200, '{"allowed":"yes"}')],
-  ['a lifetime that is none', raw(200, '{"allowed":true,"lifetime":"long"}')],
-  ['a new_url that is none', raw(200, '{"allowed":true,"new_url":"/etc/passwd"}')],
+  ['a lifetime that is not a number', raw(200, '{"allowed":true,"lifetime":"long"}')],
+  ['a new_url that is not a URL', raw(200, '{"allowed":true,"new_url":"/etc/passwd"}')],
   ['ten megabytes', raw(200, `{"allowed":true,"x":"${'x'.repeat(10_000_000)}"}`)],
   [
     'a cut answer',
@@ -223,7 +223,7 @@ test('a control server that is no longer configured is kept until all ends are r
   expect(webhooks.figures).toHaveLength(1);
   close(said);
   await control.told('', 'closing');
-  await until('the end', () => webhooks.figures.length === 0, { deadlineMs: 5000 });
+  await until('all ends are reported', () => webhooks.figures.length === 0, { deadlineMs: 5000 });
 });
 
 test('virtual hosts with the same control server share it', async () => {

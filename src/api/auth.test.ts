@@ -60,7 +60,7 @@ test.each([
   ['kept as a hash in capitals', 'Bearer third', 'other'],
   ['with a letter too few', basic(`:${SECRET.slice(1)}`), 'Invalid credential'],
   ['in the form in which it is kept', `Bearer sha256:${hash}`, 'Invalid credential'],
-  ['that is nobody', basic(':'), 'Invalid credential'],
+  ['that no client has', basic(':'), 'Invalid credential'],
 ])('accepts any of several tokens %s', (_how, header, expected) => {
   for (const _time of [1, 2]) {
     const answer = several.check(header);

@@ -32,20 +32,16 @@ test('tokens are read-only unless they have write access', () => {
 
 test.each([
   ['a name', list('<Value>one</Value>'), /Name/],
-  ['a name that is something', list('<Name></Name><Value>one</Value>'), /Name/],
-  ['names that differ', list('<Name>a</Name><Value>one</Value>', '<Name>a</Name><Value>two</Value>'), /two tokens of the name 'a'/],
+  ['a name that is not empty', list('<Name></Name><Value>one</Value>'), /Name/],
+  ['unique names', list('<Name>a</Name><Value>one</Value>', '<Name>a</Name><Value>two</Value>'), /two tokens of the name 'a'/],
+  ['unique tokens', list('<Name>a</Name><Value>one</Value>', '<Name>b</Name><Value>one</Value>'), /Value of the token 'b' is that of 'a'/],
   [
-    'tokens that differ',
-    list('<Name>a</Name><Value>one</Value>', '<Name>b</Name><Value>one</Value>'),
-    /Value of the token 'b' is that of 'a'/,
-  ],
-  [
-    'one that is not the first',
+    'a token other than the first token',
     `<AccessToken>one</AccessToken>${list('<Name>b</Name><Value>one</Value>')}`,
     /'b' is that of 'AccessToken'/,
   ],
   [
-    'one that differs from a hash',
+    'a token other than a hashed token',
     list('<Name>a</Name><Value>millrace</Value>', `<Name>b</Name><Value>sha256:${sha('millrace')}</Value>`),
     /Value of the token 'b' is that of 'a'/,
   ],
@@ -71,12 +67,12 @@ function sha(text: string): string {
 
 test.each([
   [
-    'is none of the API',
+    'is not a token of the API',
     '<AccessToken>one</AccessToken>',
     'one',
     /AccessToken of Managers\/Metrics is that of 'Managers\/API\/AccessToken'/,
   ],
-  ['is no further one of the API', list('<Name>b</Name><Value>two</Value>'), `sha256:${sha('two')}`, /is that of 'b'/],
+  ['is not a further token of the API', list('<Name>b</Name><Value>two</Value>'), `sha256:${sha('two')}`, /is that of 'b'/],
   ['is a whole hash', '', 'sha256:12', /AccessToken of Managers\/Metrics must be the token itself, or 'sha256:' and 64/],
 ])('the token of metrics %s', (_what, api, value, message) => {
   expect(faultOf(api, `<AccessToken>${value}</AccessToken>`)).toMatch(message);

@@ -47,13 +47,13 @@ test.each<[string, Parts, Parts, string[]]>([
     [`${IN_APP}/Publishers/LLHLS/ChunkDuration changed: 0.5 → 0.2 ${ANEW}`],
   ],
   [
-    'an application more and one less',
+    'an added and a removed application',
     { apps: APP },
     { apps: '<Application><Name>news</Name><Type>live</Type></Application>' },
     [`${IN_APP} removed`, `${IN_APP.replace('live', 'news')} added`],
   ],
   [
-    'a key, which an application takes while it runs and nobody is shown',
+    'a key, which changes at run time and is not shown',
     { apps: '<Application><Name>live</Name><Type>live</Type><PublishKeys/></Application>' },
     {
       apps: `<Application><Name>live</Name><Type>live</Type><PublishKeys>
@@ -85,7 +85,7 @@ test.each<[string, Parts, Parts, string[]]>([
     { bind: '<Providers><RTMP><Port>1936</Port></RTMP></Providers>', more: '<Modules><HTTP2><Enable>false</Enable></HTTP2></Modules>' },
     [`Server/Modules/HTTP2/Enable changed: true → false ${RESTART}`, `Server/Bind/Providers/RTMP/Port changed: 1935 → 1936 ${RESTART}`],
   ],
-  ['what has no effect', {}, { more: '<Analytics><UserKey>x</UserKey></Analytics>' }, ['Server/Analytics added (has no effect)']],
+  ['settings without effect', {}, { more: '<Analytics><UserKey>x</UserKey></Analytics>' }, ['Server/Analytics added (has no effect)']],
   [
     'limits and the level of the log',
     {},

@@ -92,9 +92,9 @@ function profileWith(encodes: object, hwaccels?: object): object {
 }
 
 test.each<[string, object, string[]]>([
-  ['providers that nobody can publish to', { providers: { rtsp: {}, rtmp: {} } }, ['providers.rtsp']],
-  ['limits of connections, which hold', { providers: { srt: { maxConnection: 3 } } }, []],
-  ['limits that are none', { providers: { srt: { maxConnection: 0 } } }, []],
+  ['providers without a way to publish', { providers: { rtsp: {}, rtmp: {} } }, ['providers.rtsp']],
+  ['limits of connections, which are effective', { providers: { srt: { maxConnection: 3 } } }, []],
+  ['limits of 0', { providers: { srt: { maxConnection: 0 } } }, []],
   [
     'subtitles from speech',
     {
@@ -114,11 +114,11 @@ test.each<[string, object, string[]]>([
   ],
   ['workers', { publishers: { appWorkerCount: 4, streamWorkerCount: 8 } }, ['publishers.appWorkerCount']],
   [
-    'caching of what HLS does not have',
+    'caching of files that HLS does not have',
     { publishers: { hls: { cacheControl: { chunklistWithDirectivesMaxAge: 1, partialSegmentMaxAge: 5, segmentMaxAge: 5 } } } },
     ['publishers.hls.cacheControl.chunklistWithDirectivesMaxAge', 'publishers.hls.cacheControl.partialSegmentMaxAge'],
   ],
-  ['caching of what LL-HLS has', { publishers: { llhls: { cacheControl: { partialSegmentMaxAge: 5 } } } }, []],
+  ['caching of files that LL-HLS has', { publishers: { llhls: { cacheControl: { partialSegmentMaxAge: 5 } } } }, []],
   [
     'query values without a default',
     {
@@ -136,7 +136,7 @@ test.each<[string, object, string[]]>([
     },
     ['publishers.llhls.defaultQueryString', 'publishers.hls.defaultQueryString'],
   ],
-  ['query values with one', { publishers: { hls: { defaultQueryString: { queries: [{ key: '_HLS_rewind', value: 'NO' }] } } } }, []],
+  ['query values with a default', { publishers: { hls: { defaultQueryString: { queries: [{ key: '_HLS_rewind', value: 'NO' }] } } } }, []],
   [
     'hardware that this server does not have',
     profileWith({}, { encoder: { enable: true, modules: 'nv:1,xma' }, decoder: { enable: true, modules: 'nilogan:0' } }),
@@ -152,7 +152,7 @@ test.each<[string, object, string[]]>([
   ],
   ['hardware that is off', profileWith({}, { encoder: { enable: false, modules: 'xma' } }), []],
   [
-    'what an encoder does not take',
+    'options that the encoder does not use',
     profileWith({
       videos: [
         { codec: 'vp8', bitrate: 1, profile: 'main', bFrames: 2 },
@@ -163,7 +163,7 @@ test.each<[string, object, string[]]>([
     ['modules', 'profile', 'bFrames', 'preset', 'lookahead'].map((key) => `outputProfiles.outputProfile.encodes.videos.${key}`),
   ],
   [
-    'what an encoder takes',
+    'options that the encoder uses',
     profileWith(
       { videos: [{ codec: 'h264', bitrate: 1, modules: 'nv:1,x264', preset: 'slow', lookahead: 10, profile: 'high', bFrames: 2 }] },
       { encoder: { enable: true, modules: 'nv' } },
@@ -171,11 +171,11 @@ test.each<[string, object, string[]]>([
     [],
   ],
   [
-    'what the hardware of the application does not take',
+    'options that the hardware does not use',
     profileWith({ videos: [{ codec: 'h264', bitrate: 1, lookahead: 5 }] }, { encoder: { enable: true, modules: 'qsv' } }),
     ['outputProfiles.outputProfile.encodes.videos.lookahead'],
   ],
-  ['what a bypass does not need', profileWith({ videos: [{ bypass: true, profile: 'main', codec: 'vp8' }] }), []],
+  ['options without effect on a bypass', profileWith({ videos: [{ bypass: true, profile: 'main', codec: 'vp8' }] }), []],
 ])('reports %s', (_what, members, keys) => {
   expect(keysOf(members)).toEqual(keys);
 });

@@ -153,7 +153,7 @@ describe('problems', () => {
 
   test.each([
     [
-      'twice the same name',
+      'two equal names',
       `<VirtualHosts>${'<VirtualHost><Name>v</Name></VirtualHost>'.repeat(2)}</VirtualHosts>`,
       /Duplicate virtual host name: v/,
     ],

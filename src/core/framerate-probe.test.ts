@@ -18,9 +18,9 @@ describe('a frame rate', () => {
   it.each([
     ['is believed when the frames agree', 30_000 / 1001, 29.97, 29.97],
     ['is measured when nothing was announced', 25, 0, 25],
-    ['is measured when something else was announced', 60, 30, 60],
+    ['is measured when another rate was announced', 60, 30, 60],
     ['is measured when less was meant', 15, 30, 15],
-    ['need not be a usual one', 7, 30, 15 / (Math.round(15_000 / 7) / 1000)],
+    ['need not be a common rate', 7, 30, 15 / (Math.round(15_000 / 7) / 1000)],
   ])('%s', (_name, fps, announced, expected) => {
     expect(measured(fps, announced)).toBeCloseTo(expected, 3);
   });

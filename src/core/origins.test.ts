@@ -36,7 +36,7 @@ describe('an origin', () => {
     ['with an equal location is strict', { location: '/app/s', strictLocation: true, pass: pass('h/x') }, ['rtsp://h/x?x=1']],
     ['with a longer location does not match', { location: '/app/stream', pass: pass('h/x') }, undefined],
     ['with a prefix does not match strictly', { location: '/app/', strictLocation: true, pass: pass('h/x') }, undefined],
-    ['without URLs has nothing', { location: '/app/', pass: pass([]) }, undefined],
+    ['without URLs matches nothing', { location: '/app/', pass: pass([]) }, undefined],
   ])('%s', (_what, origin, expected) => {
     expect(urlsOf(origin)).toEqual(expected);
   });

@@ -123,7 +123,7 @@ describe('a stream whose output profiles a control server chooses', () => {
 
   test.each<[string, Advice, string]>([
     ['it is refused', { kind: 'refused', reason: 'not today' }, 'not today'],
-    ['it gets none', profiles(), 'the control server gives no output profile'],
+    ['there are no profiles', profiles(), 'the control server gives no output profile'],
   ])('ends with the reason when %s', async (_what, advice, reason) => {
     const { asked, packets, publish, closes, logger, application } = start({ sourceLoss: { keepStreamMs: 60_000 } });
     const ingest = publish('s');

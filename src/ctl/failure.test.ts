@@ -8,7 +8,7 @@ const unreachable = (code: string): UnreachableError =>
   new UnreachableError(`no answer from http://h (${code})`, { cause: Object.assign(new Error('fetch failed'), { cause: { code } }) });
 
 test.each([
-  ['a name without a word more', refusal(404, 'Not Found'), 1, 'millrace ctl: Not Found: default/app/live/nobody\n'],
+  ['a name without another word', refusal(404, 'Not Found'), 1, 'millrace ctl: Not Found: default/app/live/nobody\n'],
   ['a name that is taken', refusal(409, 'Conflict'), 1, 'millrace ctl: Conflict: the name is taken\n'],
   ['words of the server', refusal(404, 'no such thing'), 1, 'millrace ctl: no such thing\n'],
   ['another server', new MillraceError(502, '<html>'), 1, /^millrace ctl: HTTP status 502, and no answer of the API: .*\n$/],
@@ -16,7 +16,7 @@ test.each([
   ['nobody', unreachable('ECONNREFUSED'), 3, /^millrace ctl: no answer from http:\/\/h \(ECONNREFUSED\)\nNothing listens there: .*\n$/],
   ['a host of another name', unreachable('ERR_TLS_CERT_ALTNAME_INVALID'), 3, /\nIts certificate is for another host name: .*--api\.\n$/],
   ['a firewall', unreachable('UND_ERR_CONNECT_TIMEOUT'), 3, /\nThe host does not answer: .*\n$/],
-  ['what nobody knows', unreachable('EODD'), 3, 'millrace ctl: no answer from http://h (EODD)\n'],
+  ['an unknown object', unreachable('EODD'), 3, 'millrace ctl: no answer from http://h (EODD)\n'],
   ['arguments', new UsageProblem('give a name'), 2, "millrace ctl: give a name\nTry 'millrace ctl kick --help'.\n"],
   ['nothing there', new NotThere('no task'), 1, 'millrace ctl: no task\n'],
   ['a fault', new TypeError('x is not a function'), 1, /^millrace ctl: unexpected error: x is not a function\nIs that address .*\n$/],

@@ -119,9 +119,13 @@ describe.each(BEGINNINGS)('%s of %s at %s', (word, kind, path) => {
   test('logs one line per reason, without secrets, for any number of refusals', async () => {
     await serve();
     for (let n = 0; n < 5; n += 1) await ask(`${at(path)}${path.includes('?') ? '&' : '?'}policy=SECRET&signature=SECRET`);
-    await until('the line', () => started?.logger.lines.some(({ message }) => message.startsWith('viewer refused')) === true, {
-      deadlineMs: 5000,
-    });
+    await until(
+      'a line about the refused viewer',
+      () => started?.logger.lines.some(({ message }) => message.startsWith('viewer refused')) === true,
+      {
+        deadlineMs: 5000,
+      },
+    );
     const lines = started?.logger.lines.filter(({ message }) => message.startsWith('viewer refused')) ?? [];
     expect(lines).toMatchObject([{ level: 'warn', fields: { code: 'signature-wrong', vhost: 'default', over: word } }]);
     expect(JSON.stringify(lines)).not.toContain('SECRET');
@@ -181,7 +185,7 @@ describe('later requests', () => {
     await until('the viewer', () => allBlobs.some(({ sessions }) => sessions === 1), { deadlineMs: 5000 });
     await expect.poll(async () => (await ask(at(`/app/stream/part.m4s?session=${token}`))).status, { timeout: 10_000 }).toBe(401);
     expect(Date.now()).toBeGreaterThanOrEqual(end - 1000);
-    await until('the end', () => allBlobs.every(({ sessions }) => sessions === 0), { deadlineMs: 5000 });
+    await until('no thread has a session', () => allBlobs.every(({ sessions }) => sessions === 0), { deadlineMs: 5000 });
     expect(logger.matching('viewer session closed: expired')).toHaveLength(1);
   });
 });

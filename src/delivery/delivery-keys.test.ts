@@ -82,9 +82,13 @@ describe.each(BEGINNINGS)('%s at %s', (kind, path) => {
     ];
     for (const [url, reason, headers] of refused)
       expect(await ask(url, headers)).toEqual({ status: 401, text: `${reason}\n`, challenge: 'Bearer' });
-    await until('the lines', () => logger.lines.filter(({ message }) => message.startsWith('viewer refused')).length >= 4, {
-      deadlineMs: 5000,
-    });
+    await until(
+      'four lines about refused viewers',
+      () => logger.lines.filter(({ message }) => message.startsWith('viewer refused')).length >= 4,
+      {
+        deadlineMs: 5000,
+      },
+    );
     for (const secret of [TOKEN, OTHER, PUBLISH, 'SECRET']) expect(JSON.stringify(logger.lines)).not.toContain(secret);
   });
 });
@@ -172,7 +176,7 @@ describe('the session', () => {
     await serve(1);
     expect(await statusOf(withToken('/app/stream/new-session.m3u8', 'no-token-of-the-site'))).toBe(401);
     await session(TOKEN);
-    await until('the use', () => uses.length > 0, { deadlineMs: 5000 });
+    await until('the use of the token', () => uses.length > 0, { deadlineMs: 5000 });
     expect(uses).toEqual([expect.stringMatching(/^[0-9a-f]{12}$/)]);
   });
 });

@@ -114,7 +114,7 @@ describe.each([0, 2])('with %i threads', (threads) => {
     const { text } = await ask(PLAYLIST);
     await until('the viewer', () => blobs.sessions === 1, DEADLINE);
     for (let n = 0; n < 8; n += 1) await ask(`/app/stream/part.m4s?session=${text}`, { connection: 'close' });
-    await until('the end', () => control.over.length > 0, DEADLINE);
+    await until('the report of the end', () => control.over.length > 0, DEADLINE);
     expect(blobs.sessions).toBe(0);
     expect(control.over).toEqual([`http://127.0.0.1:${port}${PLAYLIST}`]);
   });
@@ -123,7 +123,7 @@ describe.each([0, 2])('with %i threads', (threads) => {
     const { control, ask } = await serve({ threads, sessionIdle: 100 });
     const { text } = await ask(`${PLAYLIST}?seat=7`);
     const part = async (): Promise<number> => (await ask(`/app/stream/part.m4s?session=${text}`)).status;
-    await until('the end', () => control.over.length === 1, DEADLINE);
+    await until('the report of the end', () => control.over.length === 1, DEADLINE);
     expect(await part()).toBe(200);
     await until('another end', () => control.over.length === 2, DEADLINE);
     expect(new Set(control.asked.map(({ request }) => request.url)).size).toBe(1);
@@ -162,7 +162,7 @@ describe.each([0, 2])('with %i threads', (threads) => {
     expect(sum()).toMatchObject({ allowed: 4, refused: 1, failed: 1, admitted: 4, closingsDelivered: 0 });
     await until('the viewers', () => blobs.sessions === 4, DEADLINE);
     blobs.feed.close();
-    await until('the ends', () => sum()['closingsDelivered'] === 4, DEADLINE);
+    await until('four delivered ends', () => sum()['closingsDelivered'] === 4, DEADLINE);
     expect(sum()).toMatchObject({ admitted: 0, closingsLost: 0, closingsPending: 0 });
   });
 
@@ -171,7 +171,7 @@ describe.each([0, 2])('with %i threads', (threads) => {
     await ask(PLAYLIST);
     await until('the viewer', () => blobs.sessions === 1, DEADLINE);
     blobs.feed.close();
-    await until('the end', () => control.over.length === 1, DEADLINE);
+    await until('the report of the end', () => control.over.length === 1, DEADLINE);
   });
 
   test('an admission ends when its viewer is disconnected', async () => {
@@ -179,7 +179,7 @@ describe.each([0, 2])('with %i threads', (threads) => {
     await ask(PLAYLIST);
     await until('the viewer', () => blobs.sessions === 1, DEADLINE);
     for (const { terminate } of blobs.viewers.values()) terminate();
-    await until('the end', () => control.over.length === 1, DEADLINE);
+    await until('the report of the end', () => control.over.length === 1, DEADLINE);
   });
 
   test('its time ends the session', async () => {
@@ -188,7 +188,7 @@ describe.each([0, 2])('with %i threads', (threads) => {
     const { text } = await ask(PLAYLIST);
     expect((await ask(`/app/stream/part.m4s?session=${text}`)).status).toBe(200);
     await expect.poll(async () => (await ask(`/app/stream/part.m4s?session=${text}`)).status, { timeout: 30_000 }).toBe(401);
-    await until('the end', () => control.over.length === 1, DEADLINE);
+    await until('the report of the end', () => control.over.length === 1, DEADLINE);
   });
 });
 
@@ -199,7 +199,7 @@ test('a refused client gets the reason, which is logged once, and no media', asy
   expect(await ask('/app/stream/thumb.jpg')).toEqual({ status: 401, text: 'not paid\n' });
   expect((await ask('/app/stream/part.m4s')).status).toBe(401);
   await until(
-    'the line',
+    'a line about the refused viewer',
     () => logger.lines.some(({ message }) => message === 'viewer refused: the control server does not allow it'),
     DEADLINE,
   );
@@ -254,16 +254,16 @@ test('the admission of a client that left before the answer ends with it', async
   client.send(`GET ${PLAYLIST} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`);
   await until('the question', () => control.asked.length === 1, DEADLINE);
   client.socket.destroy();
-  await until('its end', () => pool.status().threads[0]?.report?.connections === 0, DEADLINE);
+  await until('no connection is left', () => pool.status().threads[0]?.report?.connections === 0, DEADLINE);
   resolve({});
-  await until('the end', () => control.over.length === 1, DEADLINE);
+  await until('the report of the end', () => control.over.length === 1, DEADLINE);
 });
 
 test('the admission of a client without a session ends at once', async () => {
   const { control, ask } = await serve();
   expect((await ask('/app/nothing/new-session.m3u8')).status).toBe(404);
   expect((await ask('/app/stream/missing.m3u8')).status).toBe(404);
-  await until('the ends', () => control.over.length === 2, DEADLINE);
+  await until('two reports of an end', () => control.over.length === 2, DEADLINE);
 });
 
 describe('new_url', () => {
@@ -285,7 +285,7 @@ describe('new_url', () => {
     ]);
     await until('the viewer', () => blobs.sessions === 1, DEADLINE);
     blobs.feed.close();
-    await until('the end', () => control.over.length === 1, DEADLINE);
+    await until('the report of the end', () => control.over.length === 1, DEADLINE);
   });
 
   test.each([
@@ -325,7 +325,7 @@ describe('new_url', () => {
       expect(await askThere(`/app/far/part.m4s?session=${text}`)).toEqual({ status: 200, text: 'far away' });
       expect((await askThere('/app/far/part.m4s')).status).toBe(401);
       await expect.poll(async () => (await askThere(`/app/far/part.m4s?session=${text}`)).status, { timeout: 30_000 }).toBe(401);
-      await until('the end', () => control.over.length === 1, DEADLINE);
+      await until('the report of the end', () => control.over.length === 1, DEADLINE);
     },
   );
 
@@ -333,7 +333,7 @@ describe('new_url', () => {
     const { control, ask } = await serve();
     control.says = () => ({ new_url: 'http://nobody.example/app/stream/new-session.m3u8' });
     expect((await ask(PLAYLIST)).status).toBe(404);
-    await until('the end', () => control.over.length === 1, DEADLINE);
+    await until('the report of the end', () => control.over.length === 1, DEADLINE);
   });
 });
 
@@ -358,8 +358,8 @@ test('when a thread dies the ends of its viewers are reported, and returning vie
   const { text } = await ask(PLAYLIST);
   await until('the viewer', () => blobs.sessions === 1, DEADLINE);
   blobs.feed.update({ crash: true });
-  await until('its end', () => pool.status().restarts === 1, DEADLINE);
-  await until('the end', () => adopted.length === 1, DEADLINE);
+  await until('the restart of the thread', () => pool.status().restarts === 1, DEADLINE);
+  await until('the adopted end', () => adopted.length === 1, DEADLINE);
   const { controlServerUrl, secretKey } = settings;
   expect(adopted).toMatchObject([
     { over: 1, record: { settings: { controlServerUrl, secretKey }, request: { url: `http://127.0.0.1:${port}${PLAYLIST}` } } },

@@ -113,15 +113,15 @@ test.each<[string, keyof typeof NONE, (request: IncomingMessage, response: Serve
     saying({ allowed: false, reason: 'not today' }),
     'the control server refuses the stream: "not today"',
   ],
-  ['refuses without a word', 'useLocalProfilesOnServerDisallow', saying({ allowed: 'false' }), 'the control server refuses the stream'],
+  ['refuses without a reason', 'useLocalProfilesOnServerDisallow', saying({ allowed: 'false' }), 'the control server refuses the stream'],
   ['fails', 'useLocalProfilesOnErrorResponse', saying({ allowed: true }, 500), 'answers with status 500'],
   [
-    'does not say whether',
+    'does not say whether it allows',
     'useLocalProfilesOnErrorResponse',
     saying({ outputProfiles: {} }),
     "must say 'allowed': true or false, but says nothing",
   ],
-  ['says it oddly', 'useLocalProfilesOnErrorResponse', saying({ allowed: 1 }), 'but says 1'],
+  ['gives an answer of the wrong type', 'useLocalProfilesOnErrorResponse', saying({ allowed: 1 }), 'but says 1'],
   [
     'allows without profiles',
     'useLocalProfilesOnErrorResponse',
@@ -129,7 +129,7 @@ test.each<[string, keyof typeof NONE, (request: IncomingMessage, response: Serve
     'outputProfiles must be an object, but got nothing',
   ],
   [
-    'gives profiles that cannot be',
+    'gives invalid profiles',
     'useLocalProfilesOnErrorResponse',
     saying({
       allowed: true,

@@ -96,7 +96,7 @@ test('lines refused by the disk are counted and reported once, and the log conti
   start();
   for (let n = 0; n < 3; n += 1) {
     post('lost');
-    await until('it is lost', () => log.figures.lost > n, OFTEN);
+    await until('the line counts as lost', () => log.figures.lost > n, OFTEN);
   }
   expect(conditions.reasons).toEqual(['events are lost: the file system refused (EEXIST)']);
   expect(logger.lines.filter(({ level }) => level === 'error')).toHaveLength(1);

@@ -49,8 +49,8 @@ describe('a channel', () => {
 
   it.each([
     ['nobody watches', Urgency.NONE, 100],
-    ['somebody waits for parts', Urgency.LOW_LATENCY, 10],
-    ['somebody waits for packets', Urgency.REAL_TIME, 1],
+    ['a viewer waits for parts', Urgency.LOW_LATENCY, 10],
+    ['a viewer waits for packets', Urgency.REAL_TIME, 1],
   ])('sends together with other channels, and no later, when %s', async (_who, urgency, bundle) => {
     const channels = [0.3, 37.7].map(async (later) => {
       const channel = new FakeChannel(ODD);

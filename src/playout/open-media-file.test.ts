@@ -223,10 +223,10 @@ describe('a media file', () => {
 
   it.each([
     ['of another container', 'foreign.mkv', H264, true],
-    ['of MP4 with audio that is none of ours', 'foreign.mp4', [...H264, '-c:a', 'ac3'], true],
-    ['of MPEG-TS with video that is none of ours', 'foreign.ts', ['-c:v', 'mpeg2video', '-c:a', 'mp2'], true],
-    ['of MP4 with codecs of ours', 'own.mp4', H264, false],
-    ['of MPEG-TS with codecs of ours', 'own.ts', H264, false],
+    ['of MP4 with unsupported audio', 'foreign.mp4', [...H264, '-c:a', 'ac3'], true],
+    ['of MPEG-TS with unsupported video', 'foreign.ts', ['-c:v', 'mpeg2video', '-c:a', 'mp2'], true],
+    ['of MP4 with supported codecs', 'own.mp4', H264, false],
+    ['of MPEG-TS with supported codecs', 'own.ts', H264, false],
   ])('%s is passed to another reader if necessary', async (_what, name, options, expected) => {
     const bytes = await OpenFile.open(encode(name, options));
     const theirs: MediaFile = await openMediaFile(inMemory(readFileSync(encode('theirs.mp4', H264))), new RecordingLogger());
@@ -329,7 +329,7 @@ describe('a place in a media file', () => {
     ['MP4 whose second half is fragments', 'place-hybrid.mp4', ['-movflags', 'frag_keyframe']],
     ['MP4 without edit list', 'place-raw.mp4', ['-use_editlist', '0']],
     ['MPEG-TS', 'place.ts', []],
-    ['MPEG-TS of many bytes', 'place-large.ts', ['-muxrate', '4000000', '-output_ts_offset', '95440']],
+    ['a large MPEG-TS file', 'place-large.ts', ['-muxrate', '4000000', '-output_ts_offset', '95440']],
   ])('of %s is the keyframe before it, with all that follows', async (_what, name, options) => {
     const bytes = await OpenFile.open(encodeLong(name, options));
     const file = await openMediaFile(bytes, new RecordingLogger());

@@ -30,8 +30,8 @@ function garbageBehind(packets: number, clock: { read: number }): PlayedItem {
 }
 
 it.each([
-  ['before anything was', 0, false],
-  ['behind what was', 40, true],
+  ['at its beginning', 0, false],
+  ['after playable packets', 40, true],
 ])('an item with 100,000 unplayable packets in a row fails and is read no further: %s', async (_when, packets, ready) => {
   const clock = { read: 0 };
   const item = garbageBehind(packets, clock);

@@ -55,8 +55,8 @@ test.each(REFUSED)('%s', (message, args) => {
 
 test.each([
   ['an argument', "not 'loud'", ['--log-level', 'loud']],
-  ['a configuration that is not there', 'cannot be read: ENOENT', ['--config', 'missing.xml']],
-  ['a configuration that is none', 'is not well-formed', ['--config', 'empty.xml']],
+  ['a missing configuration', 'cannot be read: ENOENT', ['--config', 'missing.xml']],
+  ['an invalid configuration', 'is not well-formed', ['--config', 'empty.xml']],
 ])('a start refused for %s writes no files', (_what, message, wrong) => {
   const folder = mkdtempSync(path.join(tmpdir(), 'millrace-arguments-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));

@@ -69,8 +69,8 @@ test('pings twice within the time of the watchdog, from readiness on, until it i
 
 test.each([
   ['of another process', { WATCHDOG_USEC: '1000000', WATCHDOG_PID: '8' }],
-  ['of no time', { WATCHDOG_USEC: '0' }],
-  ['that is no number', { WATCHDOG_USEC: '1s' }],
+  ['without a time', { WATCHDOG_USEC: '0' }],
+  ['with a time that is not a number', { WATCHDOG_USEC: '1s' }],
 ])('a watchdog %s gets no pings', async (_what, members) => {
   manager({ NOTIFY_SOCKET: '/run/socket', ...members } as Record<string, string>).ready('runs');
   await vi.advanceTimersByTimeAsync(10_000);

@@ -164,7 +164,7 @@ test('included files are watched, also those included by a reload', async () => 
   await until('the included application is there', () => names().includes('included'));
   expect(reload.files).toEqual([file, apps]);
   writeFileSync(apps, app('another'));
-  await until('what it holds now is there', () => names().includes('another') && !names().includes('included'));
+  await until('the applications of the changed file', () => names().includes('another') && !names().includes('included'));
   watch.close();
 });
 

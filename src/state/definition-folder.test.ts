@@ -80,7 +80,7 @@ test('a file written while the server runs is found within seconds', async () =>
   write('a', 'ok 1');
   await until('the new file', () => definitions.get('a') === 'ok 1');
   write('a', 'ok 2');
-  await until('its change', () => definitions.get('a') === 'ok 2');
+  await until('the changed definition', () => definitions.get('a') === 'ok 2');
   expect(news()).toEqual(['a=ok 1', 'a=ok 2']);
 });
 
@@ -391,7 +391,7 @@ test('files that are read elsewhere come into force in the order of their change
   await until('the second reading', () => readings.has('ok 2'));
   readings.get('ok 2')?.resolve();
   await second;
-  await until('the reading of what is written', () => readings.has('ok 3 after ok 2'));
+  await until('the written text is read', () => readings.has('ok 3 after ok 2'));
   expect(readFileSync(join(folder, 'a.sch'), 'utf8')).toBe('ok 2');
   readings.get('ok 3 after ok 2')?.resolve();
   await third;
@@ -406,7 +406,7 @@ test('a file that is refused elsewhere is logged, and what it said before goes o
   for (const text of ['ok', 'bad']) {
     write('a', text);
     const scan = slow.scan();
-    await until('the reading', () => readings.has(text));
+    await until('the file is read', () => readings.has(text));
     readings.get(text)?.resolve();
     await scan;
   }
@@ -420,7 +420,7 @@ test('a closed folder waits for no file that is read elsewhere', async () => {
   const { folder: slow, readings } = openSlow();
   write('a', 'ok');
   const scan = slow.scan();
-  await until('the reading', () => readings.has('ok'));
+  await until('the file is read', () => readings.has('ok'));
   await slow.close();
   await scan;
   readings.get('ok')?.resolve();

@@ -29,7 +29,7 @@ describe('chooseEncoders', () => {
       ['xma', 'vaapi'],
     ],
     ['x264 for the encoder of the reference server', { modules: 'openh264', hardware: off }, ALL, ['libx264'], []],
-    ['nothing where nothing is', { modules: '', hardware: off }, new Set<string>(), [], []],
+    ['nothing where no encoder works', { modules: '', hardware: off }, new Set<string>(), [], []],
   ])('selects %s', (_name, wanted, working, names, unavailable) => {
     const choice = chooseEncoders(VideoCodec.H264, wanted, working);
     expect(choice.candidates.map(({ name }) => name)).toEqual(names);
@@ -46,9 +46,15 @@ describe('chooseDecoders', () => {
   const working = new Set(['h264', 'h264_cuvid', 'h264_qsv', 'hevc_qsv']);
   it.each([
     ['none when hardware is off', VideoCodec.H264, { enable: false, modules: 'nv' }, [], []],
-    ['all there are when none is named', VideoCodec.H264, { enable: true, modules: '' }, ['h264_cuvid', 'h264_qsv'], []],
-    ['the named ones in their order', VideoCodec.H264, { enable: true, modules: 'qsv:0,nvenc' }, ['h264_qsv', 'h264_cuvid'], []],
-    ['those of the codec, and says which are missing', VideoCodec.H265, { enable: true, modules: 'nv,qsv' }, ['hevc_qsv'], ['nv']],
+    ['all decoders when no module is named', VideoCodec.H264, { enable: true, modules: '' }, ['h264_cuvid', 'h264_qsv'], []],
+    [
+      'the decoders of named modules, in their order',
+      VideoCodec.H264,
+      { enable: true, modules: 'qsv:0,nvenc' },
+      ['h264_qsv', 'h264_cuvid'],
+      [],
+    ],
+    ['the decoders of the codec, and reports missing modules', VideoCodec.H265, { enable: true, modules: 'nv,qsv' }, ['hevc_qsv'], ['nv']],
   ])('selects %s', (_name, codec, hardware, names, unavailable) => {
     const choice = chooseDecoders(codec, hardware, working);
     expect(choice.candidates.map(({ name }) => name)).toEqual(names);

@@ -275,7 +275,7 @@ describe('a file that means harm', () => {
     ['a list for concat', () => `ffconcat version 1.0\nfile ${join(folder, 'a.mkv')}\n`],
     ['a session description', () => 'v=0\no=- 0 0 IN IP4 127.0.0.1\ns=x\nc=IN IP4 127.0.0.1\nt=0 0\nm=video 5000 RTP/AVP 96\n'],
     ['a picture', () => readFileSync(encode('picture.png', ['-frames:v', '1']))],
-    ['a beginning and no more', () => readFileSync(encode('whole.mkv', VP9)).subarray(0, 200)],
+    ['only the beginning of a file', () => readFileSync(encode('whole.mkv', VP9)).subarray(0, 200)],
   ])('and is %s is refused', async (_what, contents) => {
     const path = join(folder, 'harm.mkv');
     writeFileSync(path, contents());

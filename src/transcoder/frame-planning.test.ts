@@ -67,9 +67,9 @@ describe('framePlan', () => {
     ['of the encoder in its name', { codec: 'h264_nvenc' }, hardware, 'nv12', 'encoder_h264_1'],
     ['of the first module', { codec: 'h264', modules: 'nv,x264' }, hardware, 'nv12', 'encoder_h264_1'],
     ['of hardware when that is on', { codec: 'h264' }, { enable: true, modules: '' }, 'nv12', 'encoder_h264_1'],
-    ['of what there is', { codec: 'h264_qsv' }, hardware, 'yuv420p', 'encoder_h264_1'],
+    ['of an encoder that works', { codec: 'h264_qsv' }, hardware, 'yuv420p', 'encoder_h264_1'],
     ['of images', { codec: 'png' }, hardware, 'rgb24', 'encoder_png_1'],
-    ['of nothing known', { codec: 'h266' }, hardware, 'yuv420p', 'encoder_h266_1'],
+    ['of no known codec', { codec: 'h266' }, hardware, 'yuv420p', 'encoder_h266_1'],
   ])('selects the pixel format of the encoder that will be opened: the one %s', (_name, wish, on, pixelFormat, role) => {
     expect(framePlan({ name: 'v', ...wish }, 1, { hardware: on, working })).toMatchObject({ pixelFormat, role });
   });

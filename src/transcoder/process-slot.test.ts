@@ -227,8 +227,8 @@ test('a job with which its process hangs continues elsewhere, and the other keep
 });
 
 test.each([
-  ['has sent nothing either', 1, 6],
-  ['takes packets of none', 2, 0],
+  ['has sent nothing at all', 1, 6],
+  ['takes packets of no job', 2, 0],
 ])('a process that hangs with a job and %s is killed', (_what, count, silentRounds) => {
   const onStuck = vi.fn(() => true);
   for (const job of withJobs(opened({ onStuck })).slice(0, count)) job.stuckRounds = 11;

@@ -28,7 +28,7 @@ describe('a process that dies', () => {
     await Promise.all([hit.feed(media.packets.slice(third)), other.feed(media.packets.slice(third))]);
     await Promise.all([hit.reaches(SECONDS - 0.1), other.reaches(SECONDS - 0.1)]);
     await other.makes(10, SECONDS * 30);
-    await until('all of it is encoded', () => hit.end(10) >= SECONDS && hit.end(11) >= SECONDS);
+    await until('both encodes are complete', () => hit.end(10) >= SECONDS && hit.end(11) >= SECONDS);
     expect(other.made(10).packets.length).toBe(SECONDS * 30);
     for (const id of [10, 11]) {
       const { packets, tracks: announced } = hit.made(id);
@@ -50,7 +50,7 @@ describe('a process that dies', () => {
       const [pid] = await until('a process', () => (made.supervisor.pids.length > 0 ? made.supervisor.pids : null));
       process.kill(pid!, 'SIGSEGV');
       await until(
-        'its death',
+        'the death of the process',
         () => made.logger.lines.filter(({ message }) => /^transcoder process \d+ died/.test(message)).length === round,
       );
     }
@@ -65,7 +65,7 @@ describe('a process that dies', () => {
     for (let round = 1; round <= 2; round += 1) {
       process.kill((await until('a process', () => made.supervisor.pids[0]))!, 'SIGKILL');
       await until(
-        'its death',
+        'the death of the process',
         () => made.logger.lines.filter(({ message }) => /^transcoder process \d+ died/.test(message)).length === round,
       );
     }
@@ -79,10 +79,10 @@ describe('a process that dies', () => {
     const run = made.open([audio(10)], tracks());
     const half = Math.floor(media.packets.length / 2);
     await run.feed(media.packets.slice(0, half));
-    await until('it works', () => run.made(10).packets.length > 10);
+    await until('packets of the encode', () => run.made(10).packets.length > 10);
     const [pid] = made.supervisor.pids;
     process.kill(pid!, 'SIGSTOP');
-    await until('it is killed', () =>
+    await until('the silent process is killed', () =>
       made.logger.lines.some(({ message }) => message.startsWith(`transcoder process ${pid} died: it was silent`)),
     );
     await run.feed(media.packets.slice(half));
@@ -174,7 +174,7 @@ describe('when all processes are in use', () => {
     for (let round = 1; round <= 2; round += 1) {
       process.kill((await until('a process', () => made.supervisor.pids[0]))!, 'SIGKILL');
       await until(
-        'its death',
+        'the death of the process',
         () => made.logger.lines.filter(({ message }) => /^transcoder process \d+ died/.test(message)).length === round,
       );
     }

@@ -224,7 +224,7 @@ describe('encoded audio', () => {
     ['mono as stereo', 1, audioConfig({ channel: 2 }), 2],
     ['5.1 as stereo', 6, audioConfig({ channel: 2 }), 2],
     ['5.1 as 5.1', 6, audioConfig(), 6],
-    ['5.1 as stereo where nothing else is asked of Opus', 6, audioConfig({ codec: 'opus' }), 2],
+    ['5.1 as stereo where Opus has no channel setting', 6, audioConfig({ codec: 'opus' }), 2],
   ])('mixes channels: %s', async (_name, channels, config, expected) => {
     const media = tone({ seconds: 1.5, silence: 0, rate: 48_000, channels });
     const run = open([encode(config)], [media.audio!]);

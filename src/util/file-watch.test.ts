@@ -138,10 +138,10 @@ test('a missing file is reported when it appears, even in a missing folder', asy
   writeFileSync(late, 'here');
   await until('the file', () => seen.at(-1) === 'here');
   rmSync(join(folder, 'later'), { recursive: true });
-  await until('its end', () => seen.at(-1) === '-');
+  await until('the missing file is reported', () => seen.at(-1) === '-');
   mkdirSync(join(folder, 'later'));
   writeFileSync(late, 'again');
-  await until('its return', () => seen.at(-1) === 'again');
+  await until('the new file is reported', () => seen.at(-1) === 'again');
 });
 
 test('files that never rest are reported after all', async () => {

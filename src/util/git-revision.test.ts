@@ -43,7 +43,7 @@ test.each<[string, Readonly<Record<string, string>>, string | null]>([
     COMMIT,
   ],
   ['a branch without commits', { '.git/HEAD': 'ref: refs/heads/main\n' }, null],
-  ['a head of something else', { '.git/HEAD': 'hello\n' }, null],
+  ['a head that is not a commit', { '.git/HEAD': 'hello\n' }, null],
 ])('%s', (_what, files, commit) => {
   write(files);
   expect(commitOf(folder)).toBe(commit);

@@ -31,8 +31,8 @@ test('lines are kept with the fields of their logger at any log level, and as te
 test.each([
   ['a password in a URL', 'rtsp://me:SECRET-SECRET-SECRET@cam.test/x', []],
   ['a parameter of a path', '/app/x?token=SECRET-SECRET-SECRET', []],
-  ['one that is known', 'SECRET-SECRET-SECRET is no key', ['SECRET-SECRET-SECRET']],
-  ['one in an object', { streamKey: 'SECRET-SECRET-SECRET' }, []],
+  ['a known secret', 'SECRET-SECRET-SECRET is no key', ['SECRET-SECRET-SECRET']],
+  ['a secret in an object', { streamKey: 'SECRET-SECRET-SECRET' }, []],
 ])('a secret across the cut does not show its start: %s', (_what, told, known) => {
   const secrets = new KnownSecrets();
   secrets.learn(known);

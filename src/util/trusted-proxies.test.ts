@@ -19,18 +19,18 @@ describe('TrustedProxies', () => {
   });
 
   it.each([
-    ['an address that is not trusted is not believed', '192.0.2.99', '198.51.100.1', '192.0.2.99'],
+    ['the header of an address that is not trusted is ignored', '192.0.2.99', '198.51.100.1', '192.0.2.99'],
     ['a proxy without the header stands for itself', '192.0.2.10', undefined, '192.0.2.10'],
     ['the only entry is the client', '192.0.2.10', '198.51.100.1', '198.51.100.1'],
     ['what the client wrote itself stands before its address', '192.0.2.10', '203.0.113.7, 198.51.100.1', '198.51.100.1'],
     ['trusted hops are passed over', '192.0.2.10', '203.0.113.7, 198.51.100.1, 10.1.2.3 ,10.3.2.1', '198.51.100.1'],
     ['the first hop counts when all are trusted', '192.0.2.10', '10.1.2.3, 10.3.2.1', '10.1.2.3'],
-    ['what is no address ends the search', '192.0.2.10', '198.51.100.1, unknown, 10.1.2.3', '10.1.2.3'],
-    ['nonsense leaves the proxy', '192.0.2.10', 'unknown', '192.0.2.10'],
+    ['an entry that is not an address ends the search', '192.0.2.10', '198.51.100.1, unknown, 10.1.2.3', '10.1.2.3'],
+    ['an invalid header leaves the proxy', '192.0.2.10', 'unknown', '192.0.2.10'],
     ['an empty header leaves the proxy', '192.0.2.10', '', '192.0.2.10'],
     ['ports are cut off', '192.0.2.10', '198.51.100.1:5000', '198.51.100.1'],
-    ['so are brackets', '192.0.2.10', '[2001:db8::5]:5000', '2001:db8::5'],
-    ['IPv6 needs none', '192.0.2.10', '2001:db8::5', '2001:db8::5'],
+    ['brackets are cut off', '192.0.2.10', '[2001:db8::5]:5000', '2001:db8::5'],
+    ['IPv6 needs no brackets', '192.0.2.10', '2001:db8::5', '2001:db8::5'],
     ['IPv4 inside IPv6 is IPv4', '192.0.2.10', '::ffff:198.51.100.1', '198.51.100.1'],
   ])('%s', (_name, from, header, expected) => {
     expect(PROXIES.clientOf(from, header)).toBe(expected);

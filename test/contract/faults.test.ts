@@ -163,7 +163,7 @@ describe('a stream', () => {
       configured: true,
     });
     clock.mockImplementationOnce(fail);
-    await until('its end', () => !app.hasStream('s'), WAIT);
+    await until('the end of the stream', () => !app.hasStream('s'), WAIT);
     expect(told(logger)).toEqual(['a pulled stream failed inside the server']);
   });
 });
@@ -258,7 +258,7 @@ describe('delivery', () => {
     const client = await RawClient.open(port);
     closings.push(() => client.socket.destroy());
     client.socket.write('GET /fault HTTP/1.1\r\nHost: a\r\n\r\n');
-    await until('its end', () => counters.length > 0, WAIT);
+    await until('the counters of the closed connection', () => counters.length > 0, WAIT);
     expect(counters[0]).toContain('TypeError: made up');
     expect((await fetch(`http://127.0.0.1:${port}/`)).status).toBe(200);
   });
@@ -271,7 +271,7 @@ describe('delivery', () => {
     const { port } = await started.pool.listen({ host: '127.0.0.1', port: 0, tls: false });
     Object.defineProperty(blobs, 'bytes', { get: () => 0, set: fail });
     expect((await fetch(`http://127.0.0.1:${port}/app/stream/list.m3u8`)).status).toBe(200);
-    await until('the line', () => told(started.logger).length > 0, WAIT);
+    await until('the line about the fault', () => told(started.logger).length > 0, WAIT);
     expect(told(started.logger)[0]).toBe('a message of a delivery thread failed inside the server');
     expect((await fetch(`http://127.0.0.1:${port}/app/stream/list.m3u8`)).status).toBe(200);
   });
@@ -327,7 +327,7 @@ describe('in the background', () => {
       onFailed: fail,
     });
     (events as unknown as { onOpen(): void }).onOpen();
-    await until('the lines', () => told(logger).length === 2, WAIT);
+    await until('the lines about the fault', () => told(logger).length === 2, WAIT);
     expect([closed, told(logger).sort()]).toEqual([
       1,
       ['a failed push failed inside the server', 'the end of a push failed inside the server'],

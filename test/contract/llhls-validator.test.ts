@@ -48,7 +48,7 @@ describe('the LL-HLS validator', () => {
     ['a missing date-time', [GOOD.replace('#EXT-X-PROGRAM-DATE-TIME:2026-01-01T00:00:04.000Z\n', '')], /no date-time/],
     ['segments that vanish from the end', [GOOD, HEADER + segment(0)], /disappeared/],
     ['a window that gets too short', [GOOD, HEADER.replace('SEQUENCE:0', 'SEQUENCE:1') + segment(1)], /left after removing/],
-    ['a hint for something listed', [`${GOOD}#EXT-X-PRELOAD-HINT:TYPE=PART,URI="p1.3"\n`], /hinted and listed/],
+    ['a hint for a listed part', [`${GOOD}#EXT-X-PRELOAD-HINT:TYPE=PART,URI="p1.3"\n`], /hinted and listed/],
     [
       'a skip that was not offered',
       [GOOD, `${HEADER.replace('VERSION:6', 'VERSION:9')}#EXT-X-SKIP:SKIPPED-SEGMENTS=1\n${segment(1)}`],

@@ -158,7 +158,7 @@ test('a channel too large for its file is refused, also by a change', async () =
 test('a file written by hand is a channel like any other', async () => {
   mkdirSync(dirname(fileOf('by-hand')), { recursive: true });
   writeFileSync(fileOf('by-hand'), `<Schedule><Program scheduled="${PAST}"><Item url="file://a.mp4"/></Program></Schedule>`);
-  await until('it', async () => (await call('GET', CHANNELS)).json.response.includes('by-hand'));
+  await until('the channel in the list', async () => (await call('GET', CHANNELS)).json.response.includes('by-hand'));
   expect((await call('POST', CHANNELS, tv({ stream: { name: 'by-hand' } }))).status).toBe(409);
   expect((await call('DELETE', `${CHANNELS}/by-hand`)).status).toBe(200);
   expect(existsSync(fileOf('by-hand'))).toBe(false);

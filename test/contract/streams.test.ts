@@ -219,7 +219,7 @@ describe('streams', () => {
 
   test.each([
     ['nothing', {}],
-    ['nothing of use', { noInputFailoverTimeoutMs: 0, unusedStreamDeletionTimeoutMs: -9, retryCount: -1, ignoreRtcpSRTimestamp: null }],
+    ['no valid time', { noInputFailoverTimeoutMs: 0, unusedStreamDeletionTimeoutMs: -9, retryCount: -1, ignoreRtcpSRTimestamp: null }],
   ])('use the times of their virtual host, or the default times, with %s in the request', async (_what, odd) => {
     const standard = { noInputFailoverTimeoutMs: 3000, unusedStreamDeletionTimeoutMs: 60_000 };
     const rest = { persistent: true, retryCount: 1, ignoreRtcpSRTimestamp: false, relay: false };

@@ -76,9 +76,9 @@ test('over OVT edges, and closes only the connection that caused the fault', asy
   const [port = 0] = publisher.ports;
   await silentClient(port);
   await silentClient(port);
-  await until('both', () => publisher.connections === 2, WAIT);
+  await until('two connections', () => publisher.connections === 2, WAIT);
   const looks = vi.spyOn(OvtConnection.prototype, 'checkDeadline').mockImplementationOnce(fail);
-  await until('the end of the first', () => publisher.connections < 2, WAIT);
+  await until('the end of the first connection', () => publisher.connections < 2, WAIT);
   await lookedAgain(logger, 'OVT connection failed inside the server', looks);
 });
 

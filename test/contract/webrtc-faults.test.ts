@@ -80,7 +80,7 @@ describe('signalling', () => {
   test.each([
     ['headers for other origins', 'OPTIONS', { crossOrigin: fail }],
     ['the session', 'POST', {}],
-    ['what comes before the session', 'POST', { prepare: () => Promise.reject(FAULT) }],
+    ['the preparation of the session', 'POST', { prepare: () => Promise.reject(FAULT) }],
   ] as const)('that fails on %s answers 500', async (_what, method, options) => {
     const { logger, exchange: asked } = exchange(options);
     expect(await status(asked, method)).toBe(500);
@@ -101,7 +101,7 @@ describe('signalling', () => {
     const signalling = new SignallingSocket({ socket: socket as unknown as WebSocket, client: '192.0.2.1', logger, dialogue });
     socket.emit('message', Buffer.from('{"command":"request_offer"}'), false);
     signalling.after(Promise.reject(FAULT), () => undefined);
-    await until('both faults', () => told(logger).length === 4, WAIT);
+    await until('lines about both faults', () => told(logger).length === 4, WAIT);
     socket.emit('close');
     expect(told(logger)).toEqual([
       ...['signalling failed', 'a signalling session could not be ended'],
@@ -133,7 +133,7 @@ describe('a media port', () => {
     const broken = peers.openSession(listener('broken'), options);
     peers.openSession(listener('sound'), options);
     broken.tick = fail;
-    await until('its end', () => ends.length > 0, WAIT);
+    await until('the end of the session', () => ends.length > 0, WAIT);
     expect([ends, peers.sessions]).toEqual([['broken: internal error'], 1]);
     expect(told(logger)).toEqual(['a WebRTC session failed inside the server']);
   });
@@ -148,7 +148,7 @@ describe('a media port', () => {
     const hello = Buffer.from([22, 254, 253, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
     for (let n = 0; n < 2; n += 1) {
       socket.send(hello, Number(udp), '127.0.0.1');
-      await until('the line', () => told(logger).length > n, WAIT);
+      await until('the line about the fault', () => told(logger).length > n, WAIT);
     }
     expect(told(logger)).toEqual(['a handshake failed inside the server', 'a handshake failed inside the server']);
     vi.spyOn(peers, 'arrived').mockImplementation(fail);

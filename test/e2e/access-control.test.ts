@@ -275,7 +275,7 @@ describe('stream_expire', () => {
     const byWhip = await publishWhip({ url: signed(signalling('http', 'p', '?direction=whip'), limited) });
     cleanups.push(() => byWhip.close());
     for (const name of ['r', 's', 'p']) await streamIs(name);
-    await until('their ends', async () => (await streams()).every((name) => !['r', 's', 'p'].includes(name)));
+    await until('the end of the three publications', async () => (await streams()).every((name) => !['r', 's', 'p'].includes(name)));
     expect(Date.now()).toBeGreaterThanOrEqual(limited.stream_expire ?? 0);
     expect((await byRtmp.child.ended(20_000)).code).not.toBe(0);
     expect((await bySrt.ended(20_000)).code).not.toBe(0);
@@ -305,7 +305,7 @@ describe('stream_expire', () => {
     const [, reason] = (await closed) as [number, Buffer];
     expect(reason.toString()).toContain('stream_expire');
     expect(Date.now()).toBeGreaterThanOrEqual(limited.stream_expire ?? 0);
-    await until('its end', async () => !(await streams()).includes('q'));
+    await until('the end of the publication', async () => !(await streams()).includes('q'));
   });
 
   test('ends viewers by WebRTC, SRT and LL-HLS at their time', async () => {

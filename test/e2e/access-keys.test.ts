@@ -278,7 +278,7 @@ describe('a removed key', () => {
     cleanups.push(() => byWhip.close());
     for (const name of ['r', 's', 'p']) await streamIs(name);
     await remove('publishKeys', 'soon-gone');
-    await until('their ends', async () => (await streams()).every((name) => !['r', 's', 'p'].includes(name)));
+    await until('the end of the three publications', async () => (await streams()).every((name) => !['r', 's', 'p'].includes(name)));
     expect(await streams()).toContain('live');
     expect((await byRtmp.child.ended(20_000)).code).not.toBe(0);
     expect((await bySrt.ended(20_000)).code).not.toBe(0);

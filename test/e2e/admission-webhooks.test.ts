@@ -358,7 +358,7 @@ describe('a control server that', () => {
     ['hangs', null],
     ['answers 500', (response) => void response.writeHead(500).end('{"allowed":true}')],
     ['answers no JSON', (response) => void response.end('allowed')],
-    ['says yes in its own way', { allowed: 'yes' }],
+    ['allows in a wrong form', { allowed: 'yes' }],
     ['names no stream', { allowed: true, new_url: 'http://localhost/' }],
     ['answers 10 MB', (response) => void response.end(TEN_MEGABYTES)],
     ['hangs up', (response) => void response.destroy()],

@@ -83,7 +83,7 @@ test('viewers keep playing while an edge is killed and restarted, and while the 
   expect(await sentBy(second)).toBeGreaterThan(0);
   const refusals = async (node: ClusterNode): Promise<number> =>
     (await fetch(`http://127.0.0.1:${node.ports.http}/app/live/llhls.m3u8`)).status;
-  await until('its threads to know', async () => (await refusals(second)) === 503);
+  await until('the threads of the edge refuse viewers', async () => (await refusals(second)) === 503);
   expect(await Promise.all(VIEWERS.map(playlist))).toEqual([200, 200]);
   second.child.signal('SIGTERM');
   await until('the signal to be heard', () => second.child.output.includes('SIGTERM: the server stops when all clients have left'));

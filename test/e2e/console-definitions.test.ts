@@ -138,7 +138,11 @@ test('a virtual host and an application are created with forms, changed by their
   expect((await app())['publishers']).toEqual({ llhls: { segmentDuration: 5 } });
   await host.getByRole('button', { name: 'Delete mine', exact: true }).click();
   await host.getByRole('button', { name: 'Delete', exact: true }).click();
-  await until('the end', async () => ((await server.api.get<string[]>('/v1/vhosts')).includes('mine') ? null : true), DEADLINE);
+  await until(
+    'the virtual host is deleted',
+    async () => ((await server.api.get<string[]>('/v1/vhosts')).includes('mine') ? null : true),
+    DEADLINE,
+  );
 });
 
 test('forms for output profiles, keys and pulled streams of an existing application show the errors of the server at the field', async () => {

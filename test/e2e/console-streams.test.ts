@@ -218,7 +218,7 @@ test('a running recording is shown, and a finished one plays from the timeline',
     .getByRole('button', { name: /^Play / })
     .click();
   const position = `document.querySelector('[aria-label="Recording player"] video')?.currentTime ?? 0`;
-  await until('it plays', async () => (((await page.evaluate(position)) as number) > 0.5 ? true : null), DEADLINE);
+  await until('the recording plays', async () => (((await page.evaluate(position)) as number) > 0.5 ? true : null), DEADLINE);
   await page.getByRole('button', { name: 'Play span' }).click();
   await page.getByRole('heading', { name: 'From the beginning to the end' }).waitFor();
   await until('the span plays', async () => (((await page.evaluate(position)) as number) > 0.5 ? true : null), DEADLINE);

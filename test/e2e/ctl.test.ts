@@ -326,7 +326,7 @@ describe('completion', () => {
       shell.stdin.write("PS1='go''> '; source ./completion.bash\n");
       await until('the prompt', () => shown.includes('go> '), { deadlineMs: DEADLINE_MS });
       shell.stdin.write('millrace ctl send-sub\t');
-      await until('the rest of the word', () => shown.includes('millrace ctl send-subtitles'), { deadlineMs: DEADLINE_MS });
+      await until('the completed word', () => shown.includes('millrace ctl send-subtitles'), { deadlineMs: DEADLINE_MS });
     } finally {
       shell.stdin.end('\u0015exit\n');
       await within('the shell ends', DEADLINE_MS, ended).finally(() => shell.kill('SIGKILL'));

@@ -31,7 +31,7 @@ test('its streams can be played that much later', async () => {
   const stream = apiPath.stream('live', 'app', 'later');
   await until('the stream that comes in', async () => (await server.api.call('GET', stream)).status === 200);
   const url = server.http('live', 'llhls.m3u8');
-  const answer = await until('its playlist', async () => {
+  const answer = await until('the playlist of the stream', async () => {
     const { status } = await fetch(url);
     return status === 200 ? performance.now() : null;
   });

@@ -113,6 +113,6 @@ test.each(SUITES)('openssl connects with %s and %s, and ends it', async (suite, 
   const server = await listen();
   openssl(server.port, suite, profiles, false);
   await until('the handshake', () => server.connected);
-  await until('the end', () => server.ended !== '');
+  await until('the end of the session', () => server.ended !== '');
   expect(server.ended).toBe('the peer closed');
 });

@@ -192,7 +192,7 @@ test.each([false, true])('live playlists end when a client concludes them, urgen
     ...(await mediaPlaylists(server.http(name, 'ts:playlist.m3u8'))),
   ];
   const ended = await until(
-    'the ends',
+    'the end tag in three playlists',
     async () => {
       const texts = await lists();
       return texts.length === 3 && texts.every((text) => text.endsWith('#EXT-X-ENDLIST\n')) ? texts : null;

@@ -168,7 +168,7 @@ test('streams, with their operations', async () => {
   await encoder.sent(30);
   const streams = '/v1/vhosts/{vhost}/apps/{app}/streams';
   await until('the stream', async () => (await client.get(streams, app)).includes('live'));
-  const { input, outputs } = await until('its tracks', async () => {
+  const { input, outputs } = await until('four tracks of the stream', async () => {
     const information = await client.get(`${streams}/{stream}`, stream);
     return information.outputs[0]?.tracks.length === 4 || information.input.tracks.length >= 2 ? information : null;
   });
@@ -182,7 +182,10 @@ test('streams, with their operations', async () => {
   const playlist = server.http('live', 'llhls.m3u8', app.path.app);
   await until('a playlist', () => openSession(playlist));
   const query = { protocol: 'llhls' };
-  const name = await until('its viewer', async () => (await client.get(`${streams}/{stream}/sessions`, { ...stream, query }))[0]);
+  const name = await until(
+    'the viewer of the stream',
+    async () => (await client.get(`${streams}/{stream}/sessions`, { ...stream, query }))[0],
+  );
   const session = { path: { ...stream.path, session: name }, query };
   expect(await client.get('/v1/stats/current/vhosts/{vhost}/apps/{app}/streams/{stream}/sessions/{session}', session)).toHaveProperty(
     'totalBytesOut',
@@ -268,7 +271,7 @@ test('channels', async () => {
   const playlists = [{ name: 'all', fileName: 'all', renditions: [{ name: 'only', video: 'v', audio: 'a' }] }];
   await client.post(multiplexes, { ...app, body: { outputStream: { name: 'both' }, sourceStreams, playlists } });
   expect(await client.get(multiplexes, app)).toEqual(['both']);
-  await until('its sources', async () => (await client.get(`${multiplexes}/{channel}`, both)).state === 'Playing');
+  await until('the channel plays', async () => (await client.get(`${multiplexes}/{channel}`, both)).state === 'Playing');
   await client.delete(`${multiplexes}/{channel}`, both);
 });
 

@@ -90,7 +90,7 @@ test('a file of the map is read so, too', async () => {
 test('a stream continues with another process when its process dies', async () => {
   expect((await server.api.call('POST', STREAMS, { name: 'killed', urls: ['file:///film.avi'], properties: {} })).status).toBe(201);
   const pids = () => [...server.log.matchAll(/"stream":"killed".*"msg":"process (\d+) reads a file/g)].map((match) => Number(match[1]));
-  const [first] = await until('the process to be told', () => (pids().length === 1 ? pids() : null));
+  const [first] = await until('the process is known', () => (pids().length === 1 ? pids() : null));
   process.kill(first!, 'SIGKILL');
   await until('another process', () => pids().length === 2);
   expect(server.log).toContain(`process ${first} died while it read a file: SIGKILL`);

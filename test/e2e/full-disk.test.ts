@@ -54,20 +54,20 @@ test('a recording on a full disk continues in a new file when there is room agai
   const filler = path.join(root, 'filler');
   writeFileSync(filler, Buffer.alloc(freeBytes(root) - ROOM_BYTES));
   stopAtEnd(publish({ url: server.rtmp('live') }));
-  const failed = await until('it fails', async () => {
+  const failed = await until('the recording fails', async () => {
     const one = await task(server, 'r');
     return one?.state === 'error' ? one : null;
   });
   expect(failed.reason).toContain('ENOSPC');
   expect((await health(server)).reasons).toContain('a recording cannot be written: no space is left on the disk');
-  await until('what there is gets its name', () => media(root).length === 1 && unfinished(root).length === 0);
+  await until('the finished file', () => media(root).length === 1 && unfinished(root).length === 0);
 
   rmSync(filler);
-  await until('it goes on', async () => (await task(server, 'r'))?.state === 'recording', { deadlineMs: 60_000 });
+  await until('the recording continues', async () => (await task(server, 'r'))?.state === 'recording', { deadlineMs: 60_000 });
   expect(((await health(server)).reasons ?? []).join()).not.toContain('recording');
-  await until('there is a second of it', async () => ((await task(server, 'r'))?.recordTime ?? 0) > 1000);
+  await until('a second of the recording', async () => ((await task(server, 'r'))?.recordTime ?? 0) > 1000);
   await stopRecord(server, 'r');
-  await until('both have their names', () => media(root).length === 2 && unfinished(root).length === 0);
+  await until('both finished files', () => media(root).length === 2 && unfinished(root).length === 0);
   expect(media(root)).toEqual(['r.mp4', 'r_1.mp4']);
   for (const name of media(root)) {
     const { length } = packetsOf(path.join(root, name)).video;
@@ -88,7 +88,7 @@ test('a read-only state folder is reported by the health check and by each chang
     return;
   }
   const reason = 'the state folder cannot be written to: the file system is read-only';
-  await until('it is told', async () => (await health(server)).reasons?.includes(reason), { deadlineMs: 30_000 });
+  await until('the reason in the health check', async () => (await health(server)).reasons?.includes(reason), { deadlineMs: 30_000 });
   expect(server.log).toContain(reason);
   expect((await health(server)).status).toBe('degraded');
   const vhost = { name: 'v', host: { names: ['v.example'] } };
@@ -104,11 +104,11 @@ test('a read-only state folder is reported by the health check and by each chang
   expect(await deletion(server, '/v1/vhosts/kept')).toEqual([500, why]);
   expect(await server.api.get('/v1/vhosts')).toContain('kept');
   stopAtEnd(publish({ url: server.rtmp('live') }));
-  await until('it plays', async () => (await fetch(server.http('live', 'llhls.m3u8'))).status === 200);
+  await until('the stream plays', async () => (await fetch(server.http('live', 'llhls.m3u8'))).status === 200);
 
   mend();
   expect((await server.api.call('POST', '/v1/vhosts', [vhost])).status).toBe(200);
-  await until('all is well', async () => (await health(server)).status === 'ok', { deadlineMs: 30_000 });
+  await until("the health check is 'ok'", async () => (await health(server)).status === 'ok', { deadlineMs: 30_000 });
 });
 
 test('a state folder that is removed is reported, also by every change; the server goes on serving and stops cleanly', async () => {
@@ -117,7 +117,7 @@ test('a state folder that is removed is reported, also by every change; the serv
   await server.api.create('/v1/vhosts', [{ name: 'kept', host: { names: ['kept.example'] } }]);
   rmSync(server.state, { recursive: true });
   const reason = 'the state folder was removed: nothing is kept there until a restart';
-  await until('it is told', async () => (await health(server)).reasons?.includes(reason), { deadlineMs: 30_000 });
+  await until('the reason in the health check', async () => (await health(server)).reasons?.includes(reason), { deadlineMs: 30_000 });
   expect(server.log).toContain(reason);
   const vhost = { name: 'v', host: { names: ['v.example'] } };
   expect(await server.api.call('POST', '/v1/vhosts', [vhost])).toMatchObject({
@@ -126,6 +126,6 @@ test('a state folder that is removed is reported, also by every change; the serv
   });
   expect(await deletion(server, '/v1/vhosts/kept')).toEqual([500, 'its folder is gone']);
   stopAtEnd(publish({ url: server.rtmp('live') }));
-  await until('it plays', async () => (await fetch(server.http('live', 'llhls.m3u8'))).status === 200);
+  await until('the stream plays', async () => (await fetch(server.http('live', 'llhls.m3u8'))).status === 200);
   expect((await server.stop()).code).toBe(0);
 });

@@ -84,10 +84,10 @@ test('the scripts of api.md list streams and get the event of a new stream', { t
   const heard: unknown[][] = [];
   // It follows the events until the server ends.
   void run(following ?? '', (...words) => heard.push(words)).catch(() => undefined);
-  await until('the follower', () => heard.some(([type]) => type === 'hello'), WAIT);
+  await until('the first event', () => heard.some(([type]) => type === 'hello'), WAIT);
   const encoder = publish({ url: `rtmp://127.0.0.1:${ports.RTMP_PROV}/app/live`, width: 320, height: 180, videoKbps: 200 });
   onTestFinished(async () => void (await encoder.stop()));
-  await until('the stream to be told', () => heard.some(([type, stream]) => type === 'stream.created' && stream === 'live'), WAIT);
+  await until('the event of the new stream', () => heard.some(([type, stream]) => type === 'stream.created' && stream === 'live'), WAIT);
 });
 
 test('the Python script of access.md signs a URL as the server does', () => {

@@ -125,7 +125,7 @@ async function firstShown({ url, init }: Segment): Promise<number> {
 }
 
 test('all renditions start their segments at the same times, including the bypassed one', async () => {
-  const { lists, common } = await until('three segments that all have', async () => {
+  const { lists, common } = await until('three segments of each rendition', async () => {
     const lists = await Promise.all(['abr', ...LADDER.map(({ name }) => name)].map((name) => segments(`${name}.m3u8`)));
     const common = (lists[0] ?? []).filter(({ msn }) => lists.every((list) => list.some((segment) => segment.msn === msn)));
     return common.length > 2 ? { lists, common } : null;

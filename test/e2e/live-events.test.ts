@@ -44,7 +44,7 @@ test('report an encoder, a viewer, a recording, a refused client, and the end of
   onTestFinished(() => server.close());
   const reader = await follow(server);
   await deaf(server);
-  await until('two follow', async () => (await followers(server)) === 2);
+  await until('two followers', async () => (await followers(server)) === 2);
   const encoder = publish({ url: server.rtmp('live') });
   onTestFinished(async () => void (await encoder.stop()));
   await reader.of('stream.ready', ({ stream }) => stream === 'live');
@@ -123,13 +123,13 @@ test('are sent over HTTP/2 along with other requests of the connection', async (
   events.on('end', () => {
     isOver = true;
   });
-  await until('its beginning', () => text.includes('event: hello'));
+  await until('the first event', () => text.includes('event: hello'));
   const post = session.request({ ':method': 'POST', ':path': '/v1/vhosts', authorization, 'content-type': 'application/json' });
   post.end(JSON.stringify([{ name: 'made', host: { names: ['made'] } }]));
   post.resume();
   await until('the event', () => /event: vhost\.created\ndata: \{.*"vhost":"made"/.test(text));
   const over = server.stop();
-  await until('the end', () => isOver);
+  await until('the end of the events', () => isOver);
   expect(text).toContain('event: end\n');
   expect((await over).code).toBe(0);
 });

@@ -76,7 +76,7 @@ test('viewers over WebRTC, at their offers and at their connection', async () =>
   const both = [await post(), await post()];
   expect(both.map(({ status }) => status)).toEqual([201, 201]);
   for (const { offer, answer } of both) offer.accept(answer);
-  await until('one that plays', () => both.some(({ offer }) => offer.received() > 50));
+  await until('a viewer that plays', () => both.some(({ offer }) => offer.received() > 50));
   await until('the other to be sent away', () => server.log.includes('viewer session closed: the application has all the viewers'));
   expect(await sessions('webrtc')).toHaveLength(1);
   expect(both.filter(({ offer }) => offer.received() > 50)).toHaveLength(1);
@@ -109,9 +109,9 @@ test('viewers over SRT', async () => {
   expect(server.log).toMatch(/viewer refused: the application has all the viewers that its publisher may have \(MaxConnection\)/);
   expect(await sessions('srt')).toHaveLength(1);
   await first.kill();
-  await until('its end', async () => (await sessions('srt')).length === 0);
+  await until('the end of the session', async () => (await sessions('srt')).length === 0);
   play();
-  await until('another', async () => (await sessions('srt')).length === 1);
+  await until('another session', async () => (await sessions('srt')).length === 1);
 });
 
 test('MaxConnection is refused by name for publishers without viewer counts', async () => {

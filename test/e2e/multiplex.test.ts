@@ -96,7 +96,9 @@ test('a viewer over WebRTC keeps one rendition when the encoder of the other is 
   const during = await page.decoded(seen.video.framesDecoded + 60);
   expect(during.connection).toBe('connected');
   // LL-HLS players get an error at once, so that they try elsewhere.
-  await until('the gap', async () => (await fetchText(new URL(line, low).href)).includes('#EXT-X-GAP'), { deadlineMs: 40_000 });
+  await until('a segment marked as a gap', async () => (await fetchText(new URL(line, low).href)).includes('#EXT-X-GAP'), {
+    deadlineMs: 40_000,
+  });
 
   await encode('low', OTHER);
   await state('tv', 'Playing');
@@ -120,7 +122,9 @@ test('a channel ends with its only source, and restarts with it', async () => {
   expect(await server.api.get<string[]>(`${apiPath.app('default', 'app')}/streams`)).not.toContain('copy');
   await encode('alone');
   await state('copy', 'Playing');
-  expect((await until('the copy again', () => probe(server.http('copy', 'llhls.m3u8')), { deadlineMs: 40_000 })).video?.width).toBe(640);
+  expect((await until('the copy plays again', () => probe(server.http('copy', 'llhls.m3u8')), { deadlineMs: 40_000 })).video?.width).toBe(
+    640,
+  );
 });
 
 test('the output profiles of another application are made of a channel', async () => {
@@ -200,7 +204,9 @@ test('channels are restored after the server was killed, and play when their sou
   expect((await channel('tv')).state).toBe('Pulling');
   await Promise.all(['high', 'low'].map((name) => encoders.get(name)?.stop()));
   await encode('high');
-  await until('the channel to miss the other one only', async () => (await channel('tv')).pullingMessage?.endsWith('Wait for stream low'));
+  await until('the channel waits for the other source only', async () =>
+    (await channel('tv')).pullingMessage?.endsWith('Wait for stream low'),
+  );
   await encode('low');
   await state('tv', 'Playing');
   expect((await server.api.get<string[]>(`${apiPath.app('default', 'app')}/streams`)).sort()).toContain('tv');

@@ -67,7 +67,7 @@ test('viewers of an edge stay while a node is drained, while Redis is away, and 
 
   // Redis fails: running streams continue, lookups fail, and everything recovers when it returns.
   await redis.stop();
-  await until('the edge to notice', async () => (await health(edge))[1] === 'degraded');
+  await until('the edge is degraded', async () => (await health(edge))[1] === 'degraded');
   const unknown = await fetch(edge.http('other', 'llhls.m3u8'));
   expect([unknown.status, await unknown.text()]).toEqual([503, expect.stringContaining('the origin map does not answer')]);
   expect(await plays()).toBe(true);

@@ -65,7 +65,7 @@ test('players of LL-HLS, WebRTC and SRT keep playing while origins are killed an
   onTestFinished(async () => await reader.stop());
   const srt = new SrtViewer(folder, srtPort, 'live');
   onTestFinished(async () => await srt.close());
-  await until('all to play', () => reader.newest > 2 && offer.received() > 50 && srt.size > 50_000, DEADLINE);
+  await until('all players play', () => reader.newest > 2 && offer.received() > 50 && srt.size > 50_000, DEADLINE);
   expect(await source()).toContain(`:${ports[0]}/`);
 
   const goesOn = async (what: string): Promise<void> => {

@@ -55,8 +55,8 @@ test('a circle of origins is a fast 404 with a log line', async () => {
   expect((await fetch(edge.http('circle', 'llhls.m3u8'))).status).toBe(404);
   // An origin that does not answer is given up after four seconds.
   expect(performance.now() - began).toBeLessThan(4000);
-  await until('the log to say so', () => /cannot pull from .*: The stream would go in a circle/.test(edge.log));
-  await until('the origin to say so', () => /cannot pull from .*: The stream would go in a circle/.test(origins[0]!.log));
+  await until('the circle in the log of the edge', () => /cannot pull from .*: The stream would go in a circle/.test(edge.log));
+  await until('the circle in the log of the origin', () => /cannot pull from .*: The stream would go in a circle/.test(origins[0]!.log));
   expect(edge.log).toContain('an OVT edge was refused: The stream would go in a circle');
 });
 

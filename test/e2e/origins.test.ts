@@ -92,7 +92,7 @@ test('players over WebRTC and SRT play a stream pulled from an origin', async ()
   const probed = await probe(`srt://127.0.0.1:${srtPort}?streamid=default/app/film-one.ts&latency=200000`);
   expect(probed.video).toMatchObject({ codec_name: 'h264', width: 320 });
   expect(probed.audio).toMatchObject({ codec_name: 'aac' });
-  await until('streams that nobody watches to go', async () => (await streams()).length === 0, { deadlineMs: 30_000 });
+  await until('no stream without viewers', async () => (await streams()).length === 0, { deadlineMs: 30_000 });
 });
 
 test('an origin gets the query of the viewer without its access token', async () => {

@@ -84,7 +84,7 @@ test('lies in the corner of the encode that the map names, in no other encode, a
     ...['red', 'red'],
     ...['grey', 'grey', 'grey', 'grey', 'grey'],
   ]);
-  const plain = await until('a frame without', () => frameOf('film1', 'plain'), { deadlineMs: 45_000 });
+  const plain = await until('a frame without overlay', () => frameOf('film1', 'plain'), { deadlineMs: 45_000 });
   expect(plain(280, 20)).toBe('grey');
   write('10');
   const second = await play('film2');

@@ -77,7 +77,7 @@ test('an edge keeps its stream while the certificate of its origin is replaced, 
     const edge = await startServer({ origins, ovtCa, withoutHls: true, segmentDuration: 1 });
     onTestFinished(async () => await edge.close());
     const status = async (): Promise<number> => (await fetch(edge.http('live', 'llhls.m3u8'))).status;
-    return { edge, status, plays: () => until('it to play', async () => (await status()) === 200, DEADLINE) };
+    return { edge, status, plays: () => until('the stream plays', async () => (await status()) === 200, DEADLINE) };
   };
   const connected = await edgeThatTrusts(before);
   await connected.plays();

@@ -64,7 +64,7 @@ test('a log whose reader has stopped blocks neither the server nor its stop, and
   }
   const taken = Buffer.alloc(4 * 1024 * 1024);
   let length = 0;
-  await until('what was dropped is told', () => {
+  await until('the line about dropped lines', () => {
     try {
       for (;;) length += readSync(reader, taken, length, taken.length - length, null);
     } catch {
@@ -124,7 +124,7 @@ async function stopsWhole(server: TestServer, root: string, child: Child, end: (
   const names = [1, 2, 3].map((number) => `${number}-${before}.mp4`);
   for (const name of names) await record(server, name, `/${name}`, { infoPath: `/${name}.xml` });
   const encoder = smallEncoder(server);
-  await until('all are recorded', async () => (await tasks(server)).filter(({ recordTime = 0 }) => recordTime > 1000).length === 3);
+  await until('three recordings', async () => (await tasks(server)).filter(({ recordTime = 0 }) => recordTime > 1000).length === 3);
   end();
   const exit = await child.ended(STOP_DEADLINE_MS);
   await encoder.stop();
@@ -173,7 +173,7 @@ test('a second server on the state folder of a running server is refused, and ch
   onTestFinished(isClosed(first));
   await record(first, 'kept', '/kept.mp4');
   const encoder = smallEncoder(first);
-  await until('it records', async () => (await tasks(first)).some(({ recordTime = 0 }) => recordTime > 500));
+  await until('the recording runs', async () => (await tasks(first)).some(({ recordTime = 0 }) => recordTime > 500));
   const second = await spawnServer({ state: first.state, recordRoot: root });
   onTestFinished(isClosed(second));
   expect((await second.child.ended(15_000)).code).toBe(1);

@@ -41,8 +41,8 @@ describe.skipIf(reason !== null)('nodes whose packets are dropped', () => {
     const looks = DoubleWork.begin(all);
     onTestFinished(async () => void (await looks.stop()));
     network.cut(holder.host, 'redis');
-    await until('the node to say so', async () => (await all.health(holder)) === 'degraded', DEADLINE);
-    await until('the other node to do all of it', async () => (await all.worksOf(other)).length === 3, DEADLINE);
+    await until('the node is degraded', async () => (await all.health(holder)) === 'degraded', DEADLINE);
+    await until('the other node does all three works', async () => (await all.worksOf(other)).length === 3, DEADLINE);
     await all.comesFrom(other);
     await reloaded(4);
     network.heal(holder.host, 'redis');
@@ -54,7 +54,7 @@ describe.skipIf(reason !== null)('nodes whose packets are dropped', () => {
     // An edge that is cut off from its origin keeps the stream, and continues it from the same origin afterwards.
     const said = edge.server.log.length;
     network.cut(edge.host, other.host);
-    await until('the edge to notice', () => /"level":"warn".*"stream":"film"/.test(edge.server.log.slice(said)), DEADLINE);
+    await until('the edge warns about the stream', () => /"level":"warn".*"stream":"film"/.test(edge.server.log.slice(said)), DEADLINE);
     expect((await all.filmAtEdge()).createdTime).toBe(began);
     network.heal(edge.host, other.host);
     await reloaded(8);
@@ -65,7 +65,7 @@ describe.skipIf(reason !== null)('nodes whose packets are dropped', () => {
     // An edge without Redis serves its present streams, and reports unknown streams as unknown.
     const faults = reader.faults.length;
     network.cut(edge.host, 'redis');
-    await until('the edge to say so', async () => (await all.health(edge)) === 'degraded', DEADLINE);
+    await until('the edge is degraded', async () => (await all.health(edge)) === 'degraded', DEADLINE);
     expect((await fetch(edge.server.http('unknown', 'llhls.m3u8'))).status).toBe(503);
     await reloaded(4);
     network.heal(edge.host, 'redis');

@@ -57,12 +57,7 @@ test('a second encoder with the same stream name is refused and the first keeps 
 });
 
 test.each([
-  [
-    'an application that is not there',
-    (url: string) => url.replace('/app/', '/nowhere/'),
-    "There is no application 'nowhere'.",
-    'no application',
-  ],
+  ['an unknown application', (url: string) => url.replace('/app/', '/nowhere/'), "There is no application 'nowhere'.", 'no application'],
   [
     'no stream key',
     (url: string) => url.replace('/app/key', '/app'),

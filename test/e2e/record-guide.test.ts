@@ -55,5 +55,5 @@ test('every command is answered with 200, and the files are at the documented pl
     ['a/tmp_p1_x.mp4', 'b/tmp_p2_x.mp4'].every((name) => existsSync(path.join(state, 'recordings', name))),
   );
   for (const id of ['p0', 'p1', 'p2']) await client.call('POST', `${APP}:stopRecord`, { id });
-  await until('their names', () => ['a/x.mp4', 'b/x.mp4'].every((name) => existsSync(path.join(state, 'recordings', name))));
+  await until('the documented files', () => ['a/x.mp4', 'b/x.mp4'].every((name) => existsSync(path.join(state, 'recordings', name))));
 });

@@ -356,7 +356,7 @@ test('only recordings beyond MaxBytes are removed', { timeout: 60_000 }, async (
   writeFileSync(server.config, readFileSync(server.config, 'utf8').replace('</RootPath></FILE>', `</RootPath>${retention}</FILE>`));
   await server.restart();
   const isSmall = async (): Promise<boolean> => (await list()).recordings.reduce((sum, { bytes }) => sum + bytes, 0) <= largest;
-  await until('the rest is small enough', isSmall, { deadlineMs: 20_000 });
+  await until('the recordings are within MaxBytes', isSmall, { deadlineMs: 20_000 });
   const kept = (await list()).recordings.map(({ id }) => id);
   expect(kept.length).toBeLessThan(before.length);
   // The oldest files have been removed.

@@ -171,7 +171,7 @@ test('a full disk with recordings and state fails its recordings with a reason, 
   // The disk has no room for another half second.
   expect(freeBytes(state)).toBeLessThan(MAX_FRAGMENT_BYTES);
   const atFailure = (await task(server, 'other'))?.recordTime ?? 0;
-  await until('the other goes on', async () => ((await task(server, 'other'))?.recordTime ?? 0) > atFailure + 1000);
+  await until('the other recording continues', async () => ((await task(server, 'other'))?.recordTime ?? 0) > atFailure + 1000);
   // The remaining space, less than a fragment, may be enough for a document, so it is filled.
   writeFileSync(path.join(state, 'rest-filler'), Buffer.alloc(freeBytes(state)));
   const refused = await server.api.call('POST', `${APP}:startRecord`, { id: 'more', stream: { name: 'live' }, filePath: '/more.ts' });
@@ -196,7 +196,7 @@ test('a full disk with recordings and state fails its recordings with a reason, 
   expect((await tasks(server)).map(({ state: now }) => now)).toEqual(['ready', 'ready', 'ready']);
   expect(readdirSync(path.join(state, 'records/open')).length).toBeGreaterThan(0);
   for (const name of ['filler', 'rest-filler', 'more-filler']) rmSync(path.join(state, name));
-  await until('all is finished', () => unfinished(root).length === 0 && readdirSync(path.join(state, 'records/open')).length === 0);
+  await until('no unfinished recording', () => unfinished(root).length === 0 && readdirSync(path.join(state, 'records/open')).length === 0);
   expect(media(root)).toEqual(['full.mp4', 'full.ts', 'other/other.mp4']);
   const hashes = source.video.map(({ hash }) => hash);
   const whole = packetsOf(path.join(root, 'full.mp4')).video.map(({ hash }) => hash);
@@ -257,7 +257,7 @@ test('ten recordings, five pushes and two dumps of one stream do not disturb eac
   await streamEnds(server, encoder);
   await finished(root, names);
   for (const name of names) expect(packetsOf(path.join(root, name)).video.length, name).toBe(FRAMES);
-  await until('the pushes have taken leave', async () => (await pushes(server.api)).every(({ state }) => state === 'ready'));
+  await until('all pushes have ended', async () => (await pushes(server.api)).every(({ state }) => state === 'ready'));
   for (const file of received) {
     expect(decodedFrames(file), file).toBe(FRAMES);
     const { video, audio } = packetsOf(file);

@@ -113,7 +113,7 @@ test('a publisher and a viewer stay while one application is added and another i
   expect(told).toContain('Applications/Application[doomed] removed');
   expect(told).toContain('Applications/Application[news] added');
   await within('the encoder of the removed application loses its connection', 15_000, leaving.child.exited);
-  await until('its viewers lose the stream', async () => (await fetch(server.http('live', 'llhls.m3u8', 'doomed'))).status === 404);
+  await until('the removed stream is 404', async () => (await fetch(server.http('live', 'llhls.m3u8', 'doomed'))).status === 404);
   expect(await server.api.get<string[]>(`${apiPath.vhost('default')}/apps`)).toEqual(['app', 'news']);
   const reached = viewer.sequence;
   await until('the viewer goes on, in the same session', () => viewer.sequence > reached + 2);
@@ -206,7 +206,7 @@ test('tokens, allowed origins, limits, host names and the log level change at on
   expect(asked.headers.get('access-control-allow-origin')).toBe('https://two.example');
   expect(await api.get('/v2/internals/log')).toEqual({ level: 'debug' });
   await fetchText(server.http('live', 'llhls.m3u8'));
-  await until('the other host name is nobody any more', async () => (await fetch(byName())).status === 404);
+  await until('the old host name is 404', async () => (await fetch(byName())).status === 404);
   await server.child.printed(/HTTP connection opened/, 15_000);
   const second = encoder(server, 'app', 'second');
   await within('one stream is all that the application may have now', 15_000, second.child.exited);

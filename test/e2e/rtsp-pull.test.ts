@@ -158,7 +158,7 @@ test('a persistent stream survives its source and kill -9; the other stream ends
   await server.kill();
   await server.restart();
   expect(await server.api.get(STREAMS)).toEqual(['lasting']);
-  await until('it to deliver again', async () =>
+  await until('the pulled stream delivers again', async () =>
     (await information('lasting')).input.tracks.some(({ video }) => (video?.framerateLatest ?? 0) > 0),
   );
   expect((await server.api.call('DELETE', apiPath.stream('lasting'))).status).toBe(200);

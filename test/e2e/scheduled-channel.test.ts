@@ -159,7 +159,7 @@ test.concurrent('a missing file is replaced by the fallback program, and plays a
   onTestFinished(() => watch.kill());
   await server.child.printed(/file:\/\/late\.mp4 cannot be played, the fallback program is on instead/, 15_000);
   expect((await channel('late')).currentProgram).toMatchObject({ state: 'offair', name: 'p' });
-  await until('some seconds of it', () => Date.now() - Date.parse(scheduled) > 6000);
+  await until('six seconds after the scheduled start', () => Date.now() - Date.parse(scheduled) > 6000);
   await watch.sees(['blue']);
   renameSync(path.join(media, 'white.mp4'), path.join(media, 'late.mp4'));
   const { position, at, took } = await onAir('late', 'late.mp4');

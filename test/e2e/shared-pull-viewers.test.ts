@@ -85,12 +85,12 @@ test('viewers of LL-HLS and SRT keep the stream when the node that pulls it for 
   const waiting = nodes.filter((node) => node !== holder);
   const watched = await Promise.all(
     waiting.map(async (node) => {
-      await until('it to play', async () => (await fetch(node.server.http('pulled', 'llhls.m3u8'))).status === 200, DEADLINE);
+      await until('the stream plays', async () => (await fetch(node.server.http('pulled', 'llhls.m3u8'))).status === 200, DEADLINE);
       const reader = await LlhlsReader.open([node.server.http('pulled', 'llhls.m3u8')]);
       onTestFinished(async () => await reader.stop());
       const srt = new SrtViewer(folder, node.srtPort, 'pulled');
       onTestFinished(async () => await srt.close());
-      await until('SRT', () => srt.size > 0, DEADLINE);
+      await until('media over SRT', () => srt.size > 0, DEADLINE);
       expect(await origin(node)).toBe(holder.ovtPort);
       const createdTime = (await told(node))?.input.createdTime;
       return { node, reader, srt, createdTime };

@@ -62,7 +62,7 @@ test('playlist, WebRTC viewer and recording continue when a killed encoder retur
   const { sourceUrl } = (await server.api.get<StreamInformation>(apiPath.stream('live'))).input;
 
   await encoder.kill();
-  await until('the server to miss the encoder', () => server.log.includes('ms for another source'));
+  await until('the server waits for another source', () => server.log.includes('ms for another source'));
   expect(await server.api.get(`${APP}/streams`)).toEqual(['live']);
   expect((await fetch(media)).status).toBe(200);
   encoder = publish({ url: server.rtmp('live') });

@@ -103,7 +103,7 @@ test('a stream published over SRT is served over HTTP, and one published over RT
   cleanups.push(() => rtmp.kill());
   await streamNamed('from-srt', encoder);
   await streamNamed('from-rtmp', rtmp.child);
-  const overHttp = await until('HLS', () => probe(server.http('from-srt', 'llhls.m3u8')), { deadlineMs: 30_000 });
+  const overHttp = await until('a playable stream over HLS', () => probe(server.http('from-srt', 'llhls.m3u8')), { deadlineMs: 30_000 });
   expect([overHttp.video?.codec_name, overHttp.audio?.codec_name]).toEqual(['h264', 'aac']);
   const { frames, errors } = await decode(srtUrl(egress, 'default/app/from-rtmp/playlist'), 3);
   expect(errors).toBe('');

@@ -142,14 +142,14 @@ test('a slate with other codecs, and a stream of this server, are ready when the
     await until(`the stream of '${app}'`, async () => (await fetch(server.http('live', 'llhls.m3u8', app, 'localhost'))).ok);
     const tape = path.join(folder, `${app}.ts`);
     const viewer = record(`second/${app}/live`, tape);
-    await until('a few seconds of it', () => size(tape) > 150_000);
+    await until('a few seconds of the encoder', () => size(tape) > 150_000);
     await encoder.kill();
     const lostAt = size(tape);
-    await until('a few seconds of what stands in', () => size(tape) > lostAt + 150_000);
+    await until('a few seconds of the slate', () => size(tape) > lostAt + 150_000);
     publish('blue', ['-f', 'flv', server.rtmp('live', app, 'localhost')]);
     await until('the return of an encoder', () => server.log.split('the encoder is back').length > (app === 'film' ? 1 : 2));
     const backAt = size(tape);
-    await until('a few seconds of it', () => size(tape) > backAt + 150_000);
+    await until('a few seconds of the returned encoder', () => size(tape) > backAt + 150_000);
     expect(viewer.exit).toBeNull();
     await viewer.stop('SIGINT');
     const { frames } = await watchColours(tape, 60);

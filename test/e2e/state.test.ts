@@ -102,7 +102,7 @@ test('a start that discards objects made through the API logs it, finishes the r
   onTestFinished(async () => {
     await encoder.stop();
   });
-  await until('something is recorded', async () => ((await task(server, 'tape'))?.recordTime ?? 0) > 2000);
+  await until('two seconds of the recording', async () => ((await task(server, 'tape'))?.recordTime ?? 0) > 2000);
   const pull = { name: 'copy', urls: [`ovt://127.0.0.1:${ovtPort}/app/live`], properties: { persistent: true } };
   await server.api.create(`${apiPath.app('default', 'app')}/streams`, pull);
   await server.kill();

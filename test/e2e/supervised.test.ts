@@ -76,9 +76,9 @@ test('the watchdog is notified while the event loop turns, and not while it is b
     return Math.max(...times.slice(1).map((at, index) => at - (times[index] ?? at)));
   };
   // Nothing else in the process sends watchdog messages, although the threads of sockets, delivery and the addon continue.
-  await until('there was a hole as long as the block', () => longest() > 3000);
+  await until('a pause of the notifications during the block', () => longest() > 3000);
   const count = pings().length;
-  await until('it is fed again', () => pings().length > count + 2);
+  await until('notifications again', () => pings().length > count + 2);
 });
 
 test('a reload sends its start, its time and its end, even when it is refused', async () => {

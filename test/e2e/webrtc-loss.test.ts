@@ -164,7 +164,9 @@ test('lost and reordered packets of a publisher are requested again', async () =
     expect(told('received_lost_packets_total')).toBeGreaterThan(0);
     await viewer.page.close();
     await fetch(new URL(location, url('whip')).href, { method: 'DELETE' });
-    await until('the server tells of it', () => /"stream":"lossy".*WebRTC publication closed/.test(server.log), { deadlineMs: 5000 });
+    await until('the server logs the end of the publication', () => /"stream":"lossy".*WebRTC publication closed/.test(server.log), {
+      deadlineMs: 5000,
+    });
     const line = server.log.split('\n').find((one) => one.includes('"stream":"lossy"') && one.includes('publication closed')) ?? '{}';
     const { tracks } = JSON.parse(line) as { tracks: { codec: string; recovered: number; lost: number; malformed: number }[] };
     const track = tracks.find(({ codec }) => codec === 'H264');

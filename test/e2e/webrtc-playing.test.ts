@@ -241,9 +241,9 @@ test('an encode gives the keyframe that a viewer asks for', async () => {
     const wait = { deadlineMs: 15_000, everyMs: 20 };
     await until('the first keyframe', () => player.keyframes.length >= 1, wait);
     player.askForKeyframe();
-    await until('another', () => player.keyframes.length >= 2, wait);
+    await until('another keyframe', () => player.keyframes.length >= 2, wait);
     // Nobody requests the next keyframe: the interval is 4 s.
-    await until('one more', () => player.keyframes.length >= 3, wait);
+    await until('a third keyframe', () => player.keyframes.length >= 3, wait);
     const [, asked = 0, unasked = 0] = seconds();
     expect(asked).toBeLessThan(3);
     expect(asked + unasked).toBeGreaterThan(3.5);
@@ -263,7 +263,7 @@ test('viewers are counted while they watch', async () => {
   await page.decoded(10);
   await until('one viewer', async () => (await connections()) === 1, { deadlineMs: 10_000 });
   await page.page.close();
-  await until('nobody', async () => (await connections()) === 0, { deadlineMs: TIMEOUT_MS + 10_000 });
+  await until('no viewer', async () => (await connections()) === 0, { deadlineMs: TIMEOUT_MS + 10_000 });
 }, 90_000);
 
 test('the API lists viewers with their sent bytes, and disconnects them', async () => {
@@ -287,7 +287,7 @@ test('the API lists viewers with their sent bytes, and disconnects them', async 
     const { location } = await page.whep(whepUrl('live'));
     await page.decoded(30);
     const viewer = await until('the WHEP viewer is listed', fresh, { deadlineMs: 10_000 });
-    await until('both were sent something', async () => (await sent(reader)) > 1000 && (await sent(viewer)) > 50_000, {
+    await until('bytes for both viewers', async () => (await sent(reader)) > 1000 && (await sent(viewer)) > 50_000, {
       deadlineMs: 10_000,
     });
 

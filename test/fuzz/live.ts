@@ -172,7 +172,7 @@ async function main(): Promise<void> {
     await until('media over SRT', () => played() > 30, WAIT);
     const sent = await attack(server, [ingest, egress], performance.now() + seconds * 1000);
     const [overWebrtc, overSrt] = [viewer.received, played()];
-    await until('both go on', () => viewer.received > overWebrtc + 30 && played() > overSrt + 10, WAIT);
+    await until('both viewers play on', () => viewer.received > overWebrtc + 30 && played() > overSrt + 10, WAIT);
     if ((await server.api.call('GET', '/v1/vhosts')).status !== 200) throw new Error('the API does not answer');
     const exit = await server.stop();
     if (exit.code !== 0) throw new Error(`the server ended with ${exit.code ?? exit.signal}`);

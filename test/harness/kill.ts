@@ -55,7 +55,7 @@ export async function killOnce({ server, root, ids, tags, killAfter, rests = fal
   await encoder.stop();
   await server.restart();
   await until('the server is back', () => tasks(server), { deadlineMs: DEADLINE_MS });
-  await until('what the kill left is finished', () => unfinished(root).length === 0, { deadlineMs: DEADLINE_MS });
+  await until('no unfinished recording', () => unfinished(root).length === 0, { deadlineMs: DEADLINE_MS });
   const made = media(root).filter((name) => !before.has(name));
   return ids.map((id) => {
     const files = made.filter((name) => name.startsWith(`${id}_`));

@@ -46,11 +46,11 @@ describe.skipIf(reason !== null)('replaced nodes', () => {
       const next = all.other(node);
       node.server.child.signal('SIGTERM');
       // Other nodes take its work over before it ends, and it ends because it is empty.
-      await until('the other node to do all of it', async () => (await all.worksOf(next)).length === 3, DEADLINE);
+      await until('the other node does all three works', async () => (await all.worksOf(next)).length === 3, DEADLINE);
       await all.comesFrom(next);
       expect(await node.server.child.ended(60_000)).toEqual({ code: 0, signal: null });
       await node.server.restart();
-      await until('it to be well', async () => (await all.health(node)) === 'ok', DEADLINE);
+      await until('the node is healthy', async () => (await all.health(node)) === 'ok', DEADLINE);
       expect(await all.divided()).toBe(next);
       await reloaded(4);
     }

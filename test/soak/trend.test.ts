@@ -5,7 +5,7 @@ const series = (values: readonly number[]): Sample[] => values.map((value, at) =
 
 test.each([
   ['what stays', [5, 5, 5, 5], 0],
-  ['what grows by one each time', [1, 2, 3, 4], 3],
+  ['a series that grows by one each time', [1, 2, 3, 4], 3],
   ['what falls', [4, 3, 2, 1], -3],
   ['noise around a level', [5, 6, 5, 6, 5], 0],
   ['a single sample', [7], 0],

@@ -163,7 +163,7 @@ test('children of a program are killed with it, and its exit code is returned', 
     process.exit(7);`;
   expect(await runGuarded(['-e', leaves], { cwd: ROOT, deadlineMs: 50_000 })).toBe(7);
   const pid = Number(readFileSync(file, 'utf8'));
-  await until('the one left behind to end', () => !isRunning(pid));
+  await until('the end of the child', () => !isRunning(pid));
 });
 
 test('runs a patient program and its children with a lower priority, and writes the output to the given file', async () => {
@@ -203,9 +203,9 @@ test('ends all running programs at a signal', async () => {
   const guarding = spawn(process.execPath, ['-e', runs], { stdio: 'ignore' });
   onTestFinished(() => void guarding.kill('SIGKILL'));
   const isWritten = (file: string): boolean => existsSync(file) && readFileSync(file, 'utf8') !== '';
-  await until('both to run', () => pids.every(isWritten), { deadlineMs: 40_000 });
+  await until('both programs run', () => pids.every(isWritten), { deadlineMs: 40_000 });
   guarding.kill('SIGTERM');
-  await until('both to end', () => !pids.some((file) => isRunning(Number(readFileSync(file, 'utf8')))));
+  await until('both programs have ended', () => !pids.some((file) => isRunning(Number(readFileSync(file, 'utf8')))));
 });
 
 /** A process that has ended still has an entry until its parent collects it. */

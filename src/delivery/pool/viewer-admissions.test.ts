@@ -85,7 +85,7 @@ test('a viewer that returns with its session is asked about again by its first U
 
 test.each<[what: string, said: object]>([
   ['is refused', DENIED],
-  ['is to be elsewhere', { newUrl: 'http://a.test:80/app/other' }],
+  ['is redirected', { newUrl: 'http://a.test:80/app/other' }],
 ])('a viewer that %s on its return is disconnected', async (_what, said) => {
   const { over, revoked, state, seen, left } = admissions();
   left();

@@ -69,7 +69,7 @@ it('answers all requests waiting for a stream when its view fails on one of them
   const bad = fetch(`${url}?bad`);
   await until('the question', () => told('demand').length > 0, WAIT);
   const good = fetch(url);
-  await until('both', () => told('report').at(-1)?.waiting === 2, WAIT);
+  await until('two waiting requests', () => told('report').at(-1)?.waiting === 2, WAIT);
   thread.receive([openFeed(1), { type: 'demand-answer', question: 1, found: true }]);
   expect([(await bad).status, (await good).status]).toEqual([500, 200]);
 });
@@ -123,7 +123,7 @@ it('closes all streams and stops when a view fails at its end', async () => {
   await until('the port', () => told('listening').length > 0, WAIT);
   await fetch(`http://127.0.0.1:${told('listening')[0]?.port}/app/stream1/file`);
   thread.receive([{ type: 'stop' }]);
-  await until('its end', () => told('stopped').length > 0, WAIT);
+  await until('the end of the thread', () => told('stopped').length > 0, WAIT);
   expect(closed).toEqual([1, 2]);
   expect(told('log').map(({ message }) => message)).toEqual(Array(2).fill('the view of a stream failed'));
   expect(told('report').flatMap(({ sessionEvents }) => sessionEvents.map(({ ended }) => ended))).toEqual([null, 'the stream ended']);
@@ -172,9 +172,9 @@ it('reports the feeds read without a session since the last report', async () =>
   await fetch(`${base}/stream1/list`);
   await fetch(`${base}/stream2/read`);
   const read = (): readonly (readonly number[])[] => told('report').map(({ readFeeds }) => readFeeds);
-  await until('a report of it', () => read().some((feeds) => feeds.length > 0), WAIT);
+  await until('a report with feeds', () => read().some((feeds) => feeds.length > 0), WAIT);
   const reports = read().length;
-  await until('the next one', () => read().length > reports, WAIT);
+  await until('the next report with feeds', () => read().length > reports, WAIT);
   expect(read().filter((feeds) => feeds.length > 0)).toEqual([[2]]);
 });
 
@@ -239,7 +239,7 @@ it('holds a new viewer until its verdict, and looks for no stream before', async
   expect((await fetch(`${base}/`)).status).toBe(404);
   expect(told('demand')).toEqual([]);
   answer({ admitted: true, expiresAt: 8_000_000 });
-  await until('the demand', () => told('demand').length === 1, WAIT);
+  await until('the report of the wanted stream', () => told('demand').length === 1, WAIT);
   const reports = told('report').length;
   await until('another report', () => told('report').length > reports + 1, WAIT);
   // A client that has left waits for nothing.

@@ -68,7 +68,7 @@ describe.skipIf(loadAddon().addon === null)('requests for an answer that JavaScr
     all.update('second');
     for (const { socket, token } of [leader, ...others]) expect(await socket.text()).toBe(text('second', token));
     expect(all.heldFor).toEqual([0]);
-    await until('the count', () => all.report.http.bytesSent === before.bytesSent + received() - first, WAIT);
+    await until('the sent bytes are counted', () => all.report.http.bytesSent === before.bytesSent + received() - first, WAIT);
     const { http, waiting: left, held: count, crowded } = all.report;
     expect([left, count, crowded]).toEqual([0, 5, 0]);
     // JavaScript counts a request when it arrives, the addon when it is answered.
@@ -113,11 +113,11 @@ describe.skipIf(loadAddon().addon === null)('requests for an answer that JavaScr
     others[0]?.socket.socket.destroy();
     others[1]?.socket.socket.resetAndDestroy();
     others[2]?.socket.socket.end();
-    await until('their ends', () => others[2]?.socket.ended, WAIT);
+    await until('the connections close', () => others[2]?.socket.ended, WAIT);
     await waiting(all, 2);
     all.update('second');
     for (const { socket, token } of [leader, others[3] as Viewer]) expect(await socket.text()).toBe(text('second', token));
-    await until('the counts', () => all.report.http.requests === requests + 4, WAIT);
+    await until('four requests are counted', () => all.report.http.requests === requests + 4, WAIT);
     expect(all.report.http.aborts).toBe(aborts + 3);
     expect(all.heldFor).toEqual([0]);
   });
@@ -172,7 +172,7 @@ describe.skipIf(loadAddon().addon === null)('requests for an answer that JavaScr
     const late = await viewer(all);
     late.socket.ask('later', late.token);
     expect(await late.socket.text()).toMatch(/^503 /);
-    await until('the count', () => all.report.crowded === 1, WAIT);
+    await until('the refused request is counted', () => all.report.crowded === 1, WAIT);
     all.update('second');
     for (const { socket, token } of [leader, ...others]) expect(await socket.text()).toBe(text('second', token));
     expect(all.report.held).toBe(2);
@@ -212,9 +212,9 @@ describe.skipIf(loadAddon().addon === null)('requests for an answer that JavaScr
       const { head, body } = await socket.answer();
       expect(`${head.slice(9, 12)} ${body}`).toBe(text('first', token));
       expect(head).toContain('\r\nConnection: close\r\n');
-      await until('its end', () => socket.ended, WAIT);
+      await until('the connection closes', () => socket.ended, WAIT);
     }
-    await until('the stop', () => all.told('stopped').length === 1, WAIT);
+    await until('the thread has stopped', () => all.told('stopped').length === 1, WAIT);
   });
 
   test('survive all of it in any order', async () => {

@@ -51,7 +51,7 @@ describe.skipIf(loadAddon().addon === null)('answers that are kept', () => {
     expect(String(last.body)).toBe(`second ?session=${token}\n?session=${token}.`);
     const counted = () => started.told('report').at(-1)?.http;
     // One for the session, then at least three of each file before it is answered without JavaScript.
-    await until('the count', () => counted()?.bytesSent === started.sent + client.received, WAIT);
+    await until('the sent bytes are counted', () => counted()?.bytesSent === started.sent + client.received, WAIT);
     expect(counted()?.requests).toBeGreaterThanOrEqual(6);
     expect(counted()?.statuses[2]).toBe(counted()?.requests);
     expect(started.asked().length).toBeLessThan((counted()?.requests ?? 0) - 1);
@@ -139,8 +139,8 @@ describe.skipIf(loadAddon().addon === null)('answers that are kept', () => {
     await get(slow, 'small', started.token);
     slow.socket.pause();
     slow.ask('large', started.token);
-    await until('its end', () => started.told('report').at(-1)!.http.timeouts > timeouts, WAIT);
-    await until('the other is left', () => started.told('report').at(-1)?.connections === 1, WAIT);
+    await until('a timeout is counted', () => started.told('report').at(-1)!.http.timeouts > timeouts, WAIT);
+    await until('one connection is left', () => started.told('report').at(-1)?.connections === 1, WAIT);
     expect(started.told('report').at(-1)!.http.timeouts).toBe(timeouts + 1);
   });
 
@@ -157,6 +157,6 @@ describe.skipIf(loadAddon().addon === null)('answers that are kept', () => {
       else other.socket.destroy();
     }
     expect((await get(client, 'large', started.token)).length).toBe(LARGE + 4);
-    await until('their ends', () => started.told('report').at(-1)?.connections === 1, WAIT);
+    await until('one connection is left', () => started.told('report').at(-1)?.connections === 1, WAIT);
   });
 });

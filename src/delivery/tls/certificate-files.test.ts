@@ -54,13 +54,18 @@ describe('an unusable certificate is reported with its file', () => {
 
   test.each([
     ['an empty file', { certPath: '', keyPath: key }, 'certPath', /there is no certificate in \/c\.pem/],
-    ['a key in its place', { certPath: key, keyPath: key }, 'certPath', /there is no certificate in \/c\.pem/],
-    ['a file half written', { certPath: cert.slice(0, 300), keyPath: key }, 'certPath', /\/c\.pem ends within a certificate/],
-    ['a chain half written behind the certificate', { certPath: cert + half, keyPath: key }, 'certPath', /\/c\.pem ends within a cert/],
+    ['a key instead of the certificate', { certPath: key, keyPath: key }, 'certPath', /there is no certificate in \/c\.pem/],
+    ['half a certificate', { certPath: cert.slice(0, 300), keyPath: key }, 'certPath', /\/c\.pem ends within a certificate/],
+    ['a certificate with half a chain', { certPath: cert + half, keyPath: key }, 'certPath', /\/c\.pem ends within a cert/],
     ['no key', { certPath: cert, keyPath: '' }, 'keyPath', /\/k\.pem cannot be read/],
     ['half a key', { certPath: cert, keyPath: key.slice(0, 100) }, 'keyPath', /\/k\.pem cannot be read/],
     ['a key with a passphrase', { certPath: cert, keyPath: String(encrypted) }, 'keyPath', /\/k\.pem cannot be read/],
-    ['the key of another', { certPath: cert, keyPath: other.key }, 'keyPath', /key \/k\.pem is not that of the certificate \/c\.pem/],
+    [
+      'the key of another certificate',
+      { certPath: cert, keyPath: other.key },
+      'keyPath',
+      /key \/k\.pem is not that of the certificate \/c\.pem/,
+    ],
   ])('%s', (_what, texts, file, message) => {
     const fault = faultOf(() => certificateOf(texts, PATHS));
     expect(fault).toEqual([file, expect.stringMatching(message)]);
@@ -69,7 +74,7 @@ describe('an unusable certificate is reported with its file', () => {
 
   test.each([
     ['an empty chain', '', /there is no certificate in \/chain\.pem/],
-    ['a chain that is none', 'to be copied here', /there is no certificate in \/chain\.pem/],
+    ['a chain that is not a certificate', 'to be copied here', /there is no certificate in \/chain\.pem/],
     ['half a chain', half, /\/chain\.pem ends within a certificate/],
     ['a damaged chain', cert + damaged, /certificate 2 of \/chain\.pem cannot be read/],
   ])('%s', (_what, chain, message) => {

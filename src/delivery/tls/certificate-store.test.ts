@@ -160,7 +160,7 @@ describe('files of a host', () => {
     expect([store.available, keys()]).toEqual([false, []]);
     const pair = selfSigned('late.example');
     a.write(pair.cert, pair.key);
-    await until('the pair', () => store.available);
+    await until('the certificate is available', () => store.available);
     expect(keys()).toEqual([['late.example', pair.key]]);
     expect(errors()).toEqual([expect.stringMatching(/cannot be read: .*cert\.pem.*; there is none until the files change$/)]);
   });
@@ -201,7 +201,7 @@ describe('files of a host', () => {
     });
     const order: string[] = [];
     const reloading = store.reload([a.vhost]).then(() => order.push('answered'));
-    await until('the port to be told', () => told === 2);
+    await until('the port gets the certificate', () => told === 2);
     await new Promise((done) => setImmediate(done));
     order.push('in use');
     resolve();

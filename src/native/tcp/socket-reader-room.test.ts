@@ -34,7 +34,7 @@ test.skipIf(addon === null)(
     const others = async (): Promise<void> => {
       const other = await connection(reader, () => Rest.NONE);
       other.client.write('other');
-      await until('the other', () => other.reads.length === 1, { everyMs: 5 });
+      await until('the read of the other socket', () => other.reads.length === 1, { everyMs: 5 });
     };
     await write(5);
     await until('the first read', () => reads.length === 1, { everyMs: 5 });
@@ -43,7 +43,7 @@ test.skipIf(addon === null)(
     reader.sweep();
     expect(reads).toEqual([5, 60_000]);
     await write(6);
-    await until('the peer to be read at once', () => reads.at(-1) === 6, { everyMs: 5 });
+    await until('the peer is read at once', () => reads.at(-1) === 6, { everyMs: 5 });
     await write(60_000);
     await others();
     reader.sweep();
@@ -67,7 +67,7 @@ test('sockets that only rest the longest are read half as often as others', asyn
       reader.sweep();
       return reads.length > before;
     };
-    await until('a read', come, { everyMs: 5 });
+    await until('a read of this socket', come, { everyMs: 5 });
   };
   await read(one);
   await read(other);
@@ -83,5 +83,5 @@ test('sockets that only rest the longest are read half as often as others', asyn
   rest = Rest.LONG;
   await read(one);
   one.socket.destroy();
-  await until('only the other', () => reader.sweepInterval === 200, { everyMs: 5 });
+  await until('the sweep interval without the closed socket', () => reader.sweepInterval === 200, { everyMs: 5 });
 });

@@ -51,7 +51,7 @@ describe.each([
     // The first ones began before there were enough of them.
     for (const { client } of all) client.write('second');
     const done = (): boolean => all.every(({ bytes }) => bytes().toString() === 'firstsecond');
-    await until('all are heard again', () => sweep() && done(), { everyMs: 5 });
+    await until('data of all sockets again', () => sweep() && done(), { everyMs: 5 });
     return all;
   }
 
@@ -117,7 +117,7 @@ describe.each([
     await seen(() => texts(all), five('12'));
     // The first connections were read on arrival while they were alone.
     say('3');
-    await until('all are heard', () => sweep() && texts(all).every((text) => text === '123'), { everyMs: 5 });
+    await until('data of all sockets', () => sweep() && texts(all).every((text) => text === '123'), { everyMs: 5 });
     say('4');
     await sockets.others();
     expect(texts(all)).toEqual(five('123'));
@@ -151,12 +151,12 @@ describe.each([
     await sockets.others();
     expect(told.flat()).toEqual([]);
     const wanted = [['end', 'close'], ['ECONNRESET', 'close'], [], [], []];
-    await until('the ends are told', () => sweep() && isDeepStrictEqual(told, wanted), { everyMs: 5 });
+    await until('the ends are reported', () => sweep() && isDeepStrictEqual(told, wanted), { everyMs: 5 });
     expect(texts(all)).toEqual(['bye', '', '', '', '']);
     // Too few are left: from their next data on they are read on arrival.
     const left = all.slice(2);
     for (const { client } of left) client.write('still');
-    await until('they are heard', () => sweep() && texts(left).every((text) => text === 'still'), { everyMs: 5 });
+    await until('data of the remaining sockets', () => sweep() && texts(left).every((text) => text === 'still'), { everyMs: 5 });
     expect(vi.getTimerCount()).toBe(0);
     for (const each of left) await heard(each, 'here');
   });
@@ -214,7 +214,7 @@ describe.each([
       first += size;
       for (const [index, { client }] of all.entries()) client.write(index === 0 ? 'm'.repeat(size) : '1');
       await sockets.others();
-      await until('all are heard', () => sweep() && lengths()[0] === first && texts(all).at(-1)?.endsWith('1'), { everyMs: 5 });
+      await until('data of all sockets', () => sweep() && lengths()[0] === first && texts(all).at(-1)?.endsWith('1'), { everyMs: 5 });
     }
     for (const { client } of all) client.write('next');
     await sockets.others();

@@ -83,7 +83,7 @@ describe.each(KINDS)('a UDP socket of %s', (_name, open) => {
     const [here, there] = [await listen(), await listen()];
     here.socket.send({ address: 'nowhere', port: 1000 }, Uint8Array.of(1), null);
     here.socket.send({ address: '127.0.0.1', port: there.socket.port }, Uint8Array.of(2), null);
-    await until('the good one', () => there.datagrams.length === 1, WAIT);
+    await until('the datagram to a valid address', () => there.datagrams.length === 1, WAIT);
     await until('the error', () => here.socket.counters.sendErrors === 1, WAIT);
   });
 

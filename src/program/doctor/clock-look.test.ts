@@ -31,9 +31,9 @@ test.each([
     'ok',
     'synchronized by systemd-timesyncd',
   ],
-  ['it has not', ['/run/systemd/timesync'], 'warning', 'has not reached a time server yet'],
-  ['another one keeps it', ['/run/systemd/timesync', '/run/chrony/chronyd.pid'], 'ok', 'chrony runs'],
-  ['nobody can be seen', [], 'ok', 'whether it is synchronized cannot be checked from here'],
+  ['systemd-timesyncd has not reached a server', ['/run/systemd/timesync'], 'warning', 'has not reached a time server yet'],
+  ['another service keeps the clock', ['/run/systemd/timesync', '/run/chrony/chronyd.pid'], 'ok', 'chrony runs'],
+  ['no service is visible', [], 'ok', 'whether it is synchronized cannot be checked from here'],
 ] as const)('%s', async (_what, files, status, text) => {
   expect(await look({ files })).toMatchObject({ status, text: expect.stringContaining(text) });
 });

@@ -352,7 +352,7 @@ it('warns once about a port that no stream is mapped to', async () => {
   onTestFinished(() => {
     sender.close();
   });
-  await until('five come for nobody', () => {
+  await until('five datagrams without a stream', () => {
     sender.send(Buffer.alloc(188, 0x47), port, '127.0.0.1');
     return provider.sources.get(port)!.counters.unrouted >= 5;
   });

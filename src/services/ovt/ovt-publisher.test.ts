@@ -220,12 +220,12 @@ describe('requests', () => {
   });
 
   test.each([
-    ['a stream that is not there', 'describe', 'ovt://127.0.0.1/app/none', 'There is no such stream (#default#app/none)'],
-    ['a stream that is not there to play', 'play', 'ovt://127.0.0.1/app/none', 'There is no such stream (#default#app/none)'],
-    ['an application that is not there', 'play', 'ovt://127.0.0.1/none/live', 'There is no such app (#default#none)'],
-    ['a host that is not ours', 'describe', 'ovt://elsewhere/app/live', 'There is no such stream (#elsewhere#app/live)'],
-    ['what is no URL', 'play', 'live', 'There is no such stream (live)'],
-    ['what is not known', 'record', 'ovt://127.0.0.1/app/live', 'Unknown application'],
+    ['an unknown stream', 'describe', 'ovt://127.0.0.1/app/none', 'There is no such stream (#default#app/none)'],
+    ['a stream that cannot be played', 'play', 'ovt://127.0.0.1/app/none', 'There is no such stream (#default#app/none)'],
+    ['an unknown application', 'play', 'ovt://127.0.0.1/none/live', 'There is no such app (#default#none)'],
+    ['an unknown host', 'describe', 'ovt://elsewhere/app/live', 'There is no such stream (#elsewhere#app/live)'],
+    ['a text that is not a URL', 'play', 'live', 'There is no such stream (live)'],
+    ['an unknown request', 'record', 'ovt://127.0.0.1/app/live', 'Unknown application'],
   ])('%s is 404', async (_name, command, target, message) => {
     await listen();
     serve();

@@ -59,7 +59,7 @@ test('an edge that trusts the certificate of the origin plays, and learns that t
 });
 
 test.each([
-  { name: 'a certificate that nobody vouches for', host: 'localhost', ca: undefined, why: /self-signed/ },
+  { name: 'a certificate of an unknown authority', host: 'localhost', ca: undefined, why: /self-signed/ },
   { name: 'the certificate of another host', host: '127.0.0.1', ca: IDENTITY.cert, why: /does not match certificate's altnames/ },
   { name: 'an authority that cannot be read', host: 'localhost', ca: '', why: /self-signed/ },
 ])('an edge does not play from an origin with $name', async ({ host, ca, why }) => {

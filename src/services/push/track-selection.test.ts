@@ -26,13 +26,13 @@ describe('tracks of a push', () => {
   test.each([
     ['the first of each kind over RTMP', wish('rtmp'), [H264, LOW, AAC, AAC2, DATA], [1, 4]],
     ['the first by id, in whatever order they come', wish('rtmp'), [AAC2, LOW, AAC, H264], [1, 4]],
-    ['those every receiver takes, before others', wish('rtmp'), [H265, H264, OPUS, AAC], [1, 4]],
-    ['those of Enhanced RTMP when there are no others', wish('rtmp'), [H265, OPUS], [0, 3]],
+    ['tracks that every receiver supports, before others', wish('rtmp'), [H265, H264, OPUS, AAC], [1, 4]],
+    ['tracks of Enhanced RTMP when there are no others', wish('rtmp'), [H265, OPUS], [0, 3]],
     ['never an image', wish('rtmp'), [JPEG, AAC], [4]],
     ['named ones', wish('rtmp', ['low', 'other']), [H264, LOW, AAC, AAC2, DATA], [2, 5]],
-    ['ones by id', wish('rtmp', [], [2, 4]), [H264, LOW, AAC], [2, 4]],
-    ['everything a transport stream carries', wish('mpegts'), [H264, H265, LOW, VP9, JPEG, OPUS, AAC, DATA], [1, 0, 2, 3, 4, 6]],
-    ['named ones with the data', wish('srt', ['low', 'aac']), [H264, LOW, AAC, AAC2, DATA], [2, 4, 6]],
+    ['tracks by id', wish('rtmp', [], [2, 4]), [H264, LOW, AAC], [2, 4]],
+    ['every track that a transport stream carries', wish('mpegts'), [H264, H265, LOW, VP9, JPEG, OPUS, AAC, DATA], [1, 0, 2, 3, 4, 6]],
+    ['named tracks with the data', wish('srt', ['low', 'aac']), [H264, LOW, AAC, AAC2, DATA], [2, 4, 6]],
   ] as const)('are %s', (_what, wanted, tracks, expected) => {
     expect(ids(pushedTracks(wanted, tracks))).toEqual(expected);
   });
@@ -48,8 +48,8 @@ describe('tracks of a push', () => {
     ],
     ['a codec RTMP has no name for', wish('rtmp', ['picture']), [JPEG, H264], "RTMP cannot carry track 9 'picture': JPEG"],
     ['a codec that a transport stream cannot hold', wish('mpegts', ['vp9']), [VP9, H264], "MPEG-TS cannot carry track 10 'vp9': VP9"],
-    ['a stream of nothing that fits', wish('mpegts'), [VP9, DATA], "mpegts can carry no track of the stream (track 10 'vp9': VP9)"],
-    ['frames that do not fit beside audio that does', wish('srt'), [VP9, OPUS, DATA], "MPEG-TS cannot carry track 10 'vp9': VP9"],
+    ['a stream without a suitable track', wish('mpegts'), [VP9, DATA], "mpegts can carry no track of the stream (track 10 'vp9': VP9)"],
+    ['unsuitable video beside suitable audio', wish('srt'), [VP9, OPUS, DATA], "MPEG-TS cannot carry track 10 'vp9': VP9"],
     ['a stream of data alone', wish('rtmp'), [DATA], 'rtmp can carry no track of the stream (no audio, no video)'],
   ] as const)('fail for %s, which is named', (_what, wanted, tracks, message) => {
     expect(() => pushedTracks(wanted, tracks)).toThrow(new PushFailure('unsuitable', message));

@@ -13,10 +13,10 @@ const named = (...variantNames: string[]) => ({ trackIds: [], variantNames });
 
 describe('tracks of a recording', () => {
   test.each([
-    ['all that there are', everything, [H264, AAC, DATA], [1, 4], ''],
-    ['those with the name', named('a'), [H264, AAC, DATA], [4], ''],
-    ['those with the id, and others with the name', { trackIds: [1], variantNames: ['a'] }, [H264, AAC, DATA], [1, 4], ''],
-    ['those that fit beside others of their kind', everything, [H264, VP9, AAC], [1, 4], 'vp9 (VP9)'],
+    ['all tracks', everything, [H264, AAC, DATA], [1, 4], ''],
+    ['tracks with the name', named('a'), [H264, AAC, DATA], [4], ''],
+    ['tracks with the id, and others with the name', { trackIds: [1], variantNames: ['a'] }, [H264, AAC, DATA], [1, 4], ''],
+    ['suitable tracks beside unsuitable tracks of their kind', everything, [H264, VP9, AAC], [1, 4], 'vp9 (VP9)'],
     ['the audio of a stream with an image', everything, [JPEG, AAC], [4], 'picture (JPEG)'],
   ] as const)('are %s', (_what, wanted, tracks, ids, left) => {
     const selected = recordedTracks(wanted, 'ts', tracks);
@@ -31,10 +31,10 @@ describe('tracks of a recording', () => {
 
   test.each([
     ['a name that no track has', named('nope'), [H264], 'no track has the ids or names that were asked for'],
-    ['a named one that does not fit beside one that does', named('v'), [H264, VP9], 'TS cannot hold vp9 (VP9)'],
-    ['nothing that fits', everything, [VP9, DATA], 'no track fits into TS: it cannot hold vp9 (VP9)'],
+    ['an unsuitable named track beside a suitable track', named('v'), [H264, VP9], 'TS cannot hold vp9 (VP9)'],
+    ['no suitable track', everything, [VP9, DATA], 'no track fits into TS: it cannot hold vp9 (VP9)'],
     ['data alone', everything, [DATA], 'no track has audio or video'],
-    ['audio alone where there are frames', everything, [VP9, AAC], 'TS cannot hold vp9 (VP9)'],
+    ['audio alone where there is video', everything, [VP9, AAC], 'TS cannot hold vp9 (VP9)'],
   ] as const)('are refused for %s', (_what, wanted, tracks, message) => {
     expect(() => recordedTracks(wanted, 'ts', tracks)).toThrow(new Error(message));
   });

@@ -97,7 +97,7 @@ const ABUSES: { name: string; bytes: () => Buffer; timeouts?: Partial<RtmpTimeou
     code: 'peer-error',
     detail: /TLS was spoken to port \d+, which speaks plain RTMP/,
   },
-  { name: 'speaks something else', bytes: () => hex('0603010200010001fc0303'), code: 'peer-error', detail: /RTMP_VERSION/ },
+  { name: 'speaks another protocol', bytes: () => hex('0603010200010001fc0303'), code: 'peer-error', detail: /RTMP_VERSION/ },
   {
     name: 'is silent after the handshake',
     bytes: () => afterHandshake(Buffer.alloc(0)),

@@ -78,7 +78,7 @@ test('each file of the folder is a stream of the application, whether anything p
   write('tv');
   declare('a');
   await service.schedules.of(application('a'))?.ready();
-  await until('its stream', () => application('a').stream('tv'));
+  await until("the channel's stream", () => application('a').stream('tv'));
   expect(application('a').stream('tv')).toMatchObject({
     provider: 'scheduled',
     sourceType: 'Scheduled',
@@ -130,9 +130,9 @@ test('a channel waits until another stream releases its name', async () => {
     onClose: () => undefined,
   });
   write('tv');
-  await until('it to be told', () => logger.lines.some(({ message }) => message.startsWith('the stream cannot begin')));
+  await until('a line about the waiting channel', () => logger.lines.some(({ message }) => message.startsWith('the stream cannot begin')));
   other.close(STOPPED);
-  await until('its stream', () => application('a').stream('tv')?.sourceUrl === 'tv.sch');
+  await until("the channel's stream", () => application('a').stream('tv')?.sourceUrl === 'tv.sch');
 });
 
 test('an application that a viewer made by asking has no channels', async () => {
@@ -148,11 +148,11 @@ test('a channel that another node plays waits for its turn, and can be asked abo
   declare('a');
   const schedules = service.schedules.of(application('a'));
   await schedules?.ready();
-  await until('it to be asked for', () => work.asked.has('scheduled/v/a/tv'));
+  await until('the channel is asked for', () => work.asked.has('scheduled/v/a/tv'));
   expect([application('a').stream('tv'), schedules?.names]).toEqual([undefined, ['tv']]);
   expect(schedules?.information('tv')).toHaveProperty('stream.name', 'tv');
   work.state = 'ours';
-  await until('its stream', () => application('a').stream('tv'));
+  await until("the channel's stream", () => application('a').stream('tv'));
   work.state = 'others';
-  await until('its end', () => application('a').stream('tv') === undefined);
+  await until("the end of the channel's stream", () => application('a').stream('tv') === undefined);
 });

@@ -119,7 +119,7 @@ describe('data of encoders', () => {
       },
     ]);
     encoder.connection.close('done', performance.now() * 1000);
-    await until('the end', () => provider.statistics().length === 0, { deadlineMs: 30_000 });
+    await until('the end of the connection', () => provider.statistics().length === 0, { deadlineMs: 30_000 });
   });
 
   test.each(['push', 'checkStart', 'end'] as const)('an internal fault in %s closes only the connection that caused it', async (method) => {
@@ -280,7 +280,7 @@ describe('admission of callers', () => {
       ['SRT callers refused: their address has its share of connections', 1],
     ]);
     first.connection.close('enough', systemClock.monotonic() * 1000);
-    await until('the seat is free', () => provider.connections === 2);
+    await until('two connections', () => provider.connections === 2);
     await call(port, 'default/app/f');
   });
 

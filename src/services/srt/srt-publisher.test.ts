@@ -230,7 +230,7 @@ describe('viewers', () => {
     expect(logger.lines.filter(({ fields }) => fields['code'] === 'full')).toHaveLength(1);
     expect(stream.sessions).toHaveLength(1);
     first.leave();
-    await until('the end of the first', () => stream.sessions.length === 0);
+    await until('the end of the first publication', () => stream.sessions.length === 0);
     // There is room when it calls, and none when the handshake is over.
     const room = [true, false];
     stream.hasRoom = () => room.shift() ?? false;

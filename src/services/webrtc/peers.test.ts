@@ -151,7 +151,7 @@ test('peers get addresses that the machine got later, and the log warns while th
   machine.addresses = ['127.0.0.1', '198.51.100.7'];
   let names = 0;
   const now = await until(
-    'the new address is told',
+    'the new address is announced',
     async () => {
       names += 1;
       const known = await told(path, `c${names}`);

@@ -68,7 +68,7 @@ test.each([
   ['chunks that end too early', `${head('0000', '0020')}8000 0000`],
   ['deltas that end too early', `${head('0000', '0008')}2008 0400`],
   ['a run of nothing', `${head('0000', '0008')}2000 0408`],
-  ['more packets than any player tells of', `${head('0000', '0401')}0401 0000`],
+  ['more packets than any player reports', `${head('0000', '0401')}0401 0000`],
   ['nothing at all', `${head('0000', '0000')}`],
 ])('%s yield no arrivals', (_name, body) => {
   const packet = hex(`8fcd0000${body}`);

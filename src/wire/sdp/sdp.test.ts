@@ -85,7 +85,7 @@ test('the sources and layers of a sender are read', () => {
 
 test.each([
   ['nothing is simulcast', SENDER.replace(/a=simulcast.*\r\n/, '')],
-  ['only receiving is', SENDER.replace('simulcast:send', 'simulcast:recv')],
+  ['only receiving is simulcast', SENDER.replace('simulcast:send', 'simulcast:recv')],
 ])('there are no layers when %s', (_name, text) => {
   expect(parseSessionDescription(text).medias[0]?.layers).toEqual([]);
 });

@@ -19,7 +19,7 @@ const SAME: readonly [name: string, source: string, expected: unknown][] = [
   ],
   ['defaults', 'function f(a, { b = a * 2, c = () => b } = {}) { return c(); }', [0, 2, 4]],
   ['classes', 'class A { #n; constructor(n) { this.#n = n; } get n() { return this.#n; } } const f = (a) => new A(a).n;', [0, 1, 2]],
-  ['what is caught', 'function f(a) { try { if (a) throw a; return "no"; } catch (e) { return e; } }', ['no', 1, 2]],
+  ['caught exceptions', 'function f(a) { try { if (a) throw a; return "no"; } catch (e) { return e; } }', ['no', 1, 2]],
   ['memory', 'const f = (a) => new Uint8Array(a).length + Buffer.alloc(a).length + Buffer.concat([Buffer.alloc(a)]).length;', [0, 3, 6]],
 ];
 

@@ -98,7 +98,7 @@ describe('WHIP', () => {
     expect([provider.sessions, looks()]).toEqual([1, 0]);
     await publisher.connect(await response.text());
     await until('the connection', () => publisher.connected, { deadlineMs: 30_000 });
-    await until('the watch', () => looks() === 1, { deadlineMs: 5000 });
+    await until('the timer of the checks', () => looks() === 1, { deadlineMs: 5000 });
     timers.mockRestore();
   });
 
@@ -166,7 +166,7 @@ describe('WHIP', () => {
     expect(gate.streams[0]?.closeReason).toMatchObject({ code: 'peer-left' });
     expect(logger.lines.find(({ message }) => message.startsWith('WebRTC publication closed'))?.fields).toMatchObject({ refused: 1 });
     expect((await fetch(url(location), { method: 'DELETE' })).status).toBe(404);
-    await until('the publisher hears of it', () => publisher.ended !== '', { deadlineMs: 5000 });
+    await until('the publisher sees the end', () => publisher.ended !== '', { deadlineMs: 5000 });
     expect([provider.sessions, transport.sessions, transport.fanout.counters().viewers]).toEqual([0, 0, 0]);
   });
 
@@ -186,7 +186,7 @@ describe('WHIP', () => {
     await until('the connection', () => publisher.connected, { deadlineMs: 30_000 });
     await sendFrames(2);
     publisher.close();
-    await until('the end', () => gate.streams[0]?.closed === true, { deadlineMs: 5000 });
+    await until('the end of the stream', () => gate.streams[0]?.closed === true, { deadlineMs: 5000 });
     expect(gate.streams[0]?.closeReason?.code).toBe('peer-left');
     expect(provider.sessions).toBe(0);
   });
@@ -202,7 +202,7 @@ describe('WHIP', () => {
       },
     });
     publisher.send();
-    await until('the end', () => stream?.closed === true, { deadlineMs: 5000 });
+    await until('the end of the stream', () => stream?.closed === true, { deadlineMs: 5000 });
     expect(stream?.closeReason).toEqual({ code: 'peer-error', detail: 'internal error' });
     const failures = logger.lines.filter(({ level }) => level === 'error');
     expect(failures.map(({ message }) => message)).toEqual(['a WebRTC publication failed inside the server']);
@@ -218,9 +218,9 @@ describe('WHIP', () => {
       ahead += 500;
       return gate.streams[0]?.closed === true;
     };
-    await until('the end', hasEnded, { deadlineMs: 5000, everyMs: 40 });
+    await until('the end of the publication', hasEnded, { deadlineMs: 5000, everyMs: 40 });
     expect(gate.streams[0]?.closeReason).toEqual({ code: 'peer-error', detail: 'AVCC: made up' });
-    await until('the publisher hears of it', () => publisher.ended !== '', { deadlineMs: 5000 });
+    await until('the publisher sees the end', () => publisher.ended !== '', { deadlineMs: 5000 });
     expect(logger.lines.filter(({ level }) => level === 'error')).toEqual([]);
     expect([provider.sessions, transport.sessions]).toEqual([0, 0]);
   });
@@ -231,7 +231,7 @@ describe('WHIP', () => {
     await publisher.connect(answer);
     await until('the connection', () => publisher.connected, { deadlineMs: 30_000 });
     publisher.close(true);
-    await until('the end', () => gate.streams[0]?.closed === true, { deadlineMs: 30_000 });
+    await until('the end of the stream', () => gate.streams[0]?.closed === true, { deadlineMs: 30_000 });
     expect(gate.streams[0]?.closeReason).toEqual({ code: 'timeout', detail: 'no connectivity check was answered for 1500 ms' });
     expect([provider.sessions, transport.sessions]).toEqual([0, 0]);
   });
@@ -241,7 +241,7 @@ describe('WHIP', () => {
     await publisher.connect(await response.text());
     await until('the connection', () => publisher.connected, { deadlineMs: 30_000 });
     gate.streams[0]?.request.onClose({ code: 'deleted', detail: 'deleted by the test' });
-    await until('the publisher hears of it', () => publisher.ended !== '', { deadlineMs: 5000 });
+    await until('the publisher sees the end', () => publisher.ended !== '', { deadlineMs: 5000 });
     expect([provider.sessions, transport.sessions]).toEqual([0, 0]);
     expect((await fetch(url(response.headers.get('location') ?? ''), { method: 'DELETE' })).status).toBe(404);
   });
@@ -266,7 +266,7 @@ describe('WHIP', () => {
   test.each([
     ['no session description', () => 'hello', 400, 'v=0'],
     ['no fingerprint', () => publisher.offer().replace(/a=fingerprint.*\r\n/, ''), 400, 'fingerprint'],
-    ['no password for our checks', () => publisher.offer().replace(/a=ice-pwd.*\r\n/, ''), 400, 'ice-pwd'],
+    ['no ICE password', () => publisher.offer().replace(/a=ice-pwd.*\r\n/, ''), 400, 'ice-pwd'],
     ['a publisher that waits for us', () => publisher.offer('passive'), 400, 'a=setup:passive'],
     ['a player', () => publisher.offer().replace('a=sendonly', 'a=recvonly'), 406, 'sends nothing'],
     ['a codec that is not received', () => publisher.offer().replace('VP8', 'VP9'), 406, 'H264'],
@@ -403,7 +403,7 @@ describe('WebSocket', () => {
     await until('the connection', () => publisher.connected, { deadlineMs: 30_000 });
     await sendFrames(5);
     client.socket.close();
-    await until('the end', () => gate.streams[0]?.closed === true, { deadlineMs: 5000 });
+    await until('the end of the stream', () => gate.streams[0]?.closed === true, { deadlineMs: 5000 });
     expect([provider.sessions, transport.sessions]).toEqual([0, 0]);
   });
 
@@ -416,7 +416,7 @@ describe('WebSocket', () => {
     await client.send({ command: 'answer', id, peer_id: 0, sdp: { type: 'answer', sdp: publisher.answer(sdp?.sdp ?? '') } });
     await until('the stream', () => gate.streams.length === 1, { deadlineMs: 5000 });
     await client.send({ command: 'stop', id });
-    await until('the end', () => gate.streams[0]?.closed === true, { deadlineMs: 5000 });
+    await until('the end of the stream', () => gate.streams[0]?.closed === true, { deadlineMs: 5000 });
     expect(client.closed).toBe(false);
     client.socket.close();
   });
@@ -446,7 +446,7 @@ describe('WebSocket', () => {
 
   test.each([
     ['an answer without description', (id: number) => ({ command: 'answer', id }), 400],
-    ['an answer that is none', (id: number) => ({ command: 'answer', id, sdp: { type: 'answer', sdp: 'v=0\r\n' } }), 403],
+    ['an invalid answer', (id: number) => ({ command: 'answer', id, sdp: { type: 'answer', sdp: 'v=0\r\n' } }), 403],
   ])('%s closes the connection before the stream starts', async (_name, message, code) => {
     const client = new Client();
     await client.send({ command: 'request_offer' });

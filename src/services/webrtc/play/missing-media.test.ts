@@ -36,12 +36,12 @@ const NO_HD =
 const LOW = videoTrack({ variantName: 'low' });
 
 test.each<[string, Playlist, Track[], readonly MediaKind[], readonly MediaKind[], string[]]>([
-  ['everything there is', OWN, [H264, OPUS], BOTH, BOTH, []],
+  ['all media', OWN, [H264, OPUS], BOTH, BOTH, []],
   ['AAC beside Opus', OWN, [H264, AAC, OPUS], BOTH, BOTH, []],
   ['AAC alone', OWN, [H264, AAC], BOTH, ['video'], [NO_AUDIO]],
   ['no audio at all', OWN, [H264], BOTH, ['video'], []],
-  ['audio that nobody asked for', OWN, [H264, AAC], ['video'], ['video'], []],
-  ['H.265 for a player without', OWN, [HEVC, OPUS], BOTH, ['audio'], [NO_VIDEO]],
+  ['audio that the player does not ask for', OWN, [H264, AAC], ['video'], ['video'], []],
+  ['H.265 for a player without support', OWN, [HEVC, OPUS], BOTH, ['audio'], [NO_VIDEO]],
   ['a rendition that WebRTC does not carry', LADDER, [H264, VP9, OPUS], BOTH, BOTH, [SOME]],
   ['a rendition whose audio WebRTC does not carry', HALF, [H264, LOW, AAC, OPUS], BOTH, BOTH, [NO_HD]],
   ['a rendition in AAC beside the same in Opus', DOUBLE, [H264, AAC, OPUS], BOTH, BOTH, []],

@@ -140,7 +140,7 @@ test('a rendition change happens at a keyframe with continuous sequence numbers,
   };
   both(true);
   both(false);
-  await until('two of the first', () => viewer.packets.length === 2, WAIT);
+  await until('two packets of the first rendition', () => viewer.packets.length === 2, WAIT);
   expect(session.changeRendition('nothing')).toBe(false);
   expect(session.changeRendition('high')).toBe(true);
   expect(source.keyframeRequests).toEqual([LOW.id, HIGH.id]);
@@ -149,7 +149,7 @@ test('a rendition change happens at a keyframe with continuous sequence numbers,
   both(true);
   expect(renditions).toEqual(['low', 'high']);
   both(false);
-  await until('the last of the other', () => viewer.packets.at(-1)?.timestamp === 12_000, WAIT);
+  await until('the last packet of the other rendition', () => viewer.packets.at(-1)?.timestamp === 12_000, WAIT);
   // The keyframe of the old rendition may still be among them: both come at the same time.
   const tracks = viewer.packets.map(({ payload }) => payload[1]);
   expect(tracks.join('')).toMatch(/^111?122$/);
@@ -219,9 +219,9 @@ test('a viewer that closes its connection is removed at once', async () => {
   const { viewer, ends } = await watch();
   await until('the session plays', () => source.viewers === 1, WAIT);
   for (let frame = 0; frame < 10; frame += 1) stream.onPacket(packet(LOW, frame, frame === 0));
-  await until('all came', () => viewer.packets.length === 10, WAIT);
+  await until('all packets', () => viewer.packets.length === 10, WAIT);
   viewer.close();
-  await until('it is gone', () => ends.length === 1, WAIT);
+  await until('the end of the session', () => ends.length === 1, WAIT);
   expect(ends[0]).toBe('the peer closed the connection');
   expect(source.bytes).toBeGreaterThan(100);
   const closing = logger.lines.find(({ message }) => message === 'viewer session closed: the peer closed the connection');
@@ -236,11 +236,11 @@ test('a viewer that falls silent is removed after the timeout', async () => {
   await start();
   const { viewer, ends } = await watch();
   viewer.close(true);
-  await until('it is given up', () => ends.length === 1, WAIT);
+  await until('the end of the silent viewer', () => ends.length === 1, WAIT);
   expect(ends[0]).toContain('no connectivity check was answered for 1000 ms');
   const never = publisher.openSession(TARGET, { client: 'test', onEnded: (reason) => ends.push(reason) });
   never.answered(new WebrtcViewer().answer(never.offer()));
-  await until('who never came too', () => ends.length === 2, WAIT);
+  await until('the end of the viewer that never connected', () => ends.length === 2, WAIT);
   expect(ends[1]).toContain('is the UDP port reachable');
   const [line] = logger.lines.filter(({ message }) => message.includes('is the UDP port reachable')).slice(-1);
   expect(line?.message).toMatch(/^viewer session closed: .*; offered nothing; the peer announced no address; no connectivity check came$/);
@@ -302,17 +302,17 @@ test('a client that requests offers and never connects is refused at its limit, 
 test('a viewer is a session with its own byte count, and can be disconnected', async () => {
   const { viewer, session, ends } = await watch();
   const other = await watch();
-  await until('both play', () => source.viewers === 2, WAIT);
+  await until('two viewers of the source', () => source.viewers === 2, WAIT);
   const ids = source.sessions.map(({ request: { id, kind } }) => `${kind} ${id}`);
   expect(ids.sort()).toEqual([`webrtc ${session.id}`, `webrtc ${other.session.id}`].sort());
   for (let frame = 0; frame < 10; frame += 1) stream.onPacket(packet(LOW, frame, frame === 0));
-  await until('all came', () => viewer.packets.length === 10 && other.viewer.packets.length === 10, WAIT);
+  await until('all packets of both viewers', () => viewer.packets.length === 10 && other.viewer.packets.length === 10, WAIT);
   await until('bytes are counted', () => source.sessions.every(({ bytes }) => bytes > 100), WAIT);
   source.sessions.find(({ request }) => request.id === session.id)?.request.onTerminate('the test wants it');
   expect([ends, session.ended, source.viewers, source.ends]).toEqual([['the test wants it'], true, 1, ['the test wants it']]);
   expect([transport.sessions, transport.fanout.counters().viewers]).toEqual([1, 1]);
   stream.onPacket(packet(LOW, 10, false));
-  await until('the other plays on', () => other.viewer.packets.length === 11, WAIT);
+  await until('the next packet of the other viewer', () => other.viewer.packets.length === 11, WAIT);
   expect(viewer.packets.length).toBe(10);
 });
 
@@ -345,7 +345,7 @@ test('a certificate other than the signalled one ends the session', async () => 
   const offer = session.offer();
   session.answered(other.answer(offer));
   await viewer.connect(offer, session.candidates());
-  await until('it is refused', () => ends.length === 1, WAIT);
+  await until('the end of the session', () => ends.length === 1, WAIT);
   expect(ends[0]).toBe('the certificate is not the one that was signalled');
   expect(source.viewers).toBe(0);
 });
@@ -371,7 +371,7 @@ test.skipIf(loadAddon().addon === null)(
         for (const { viewer } of ten) viewer.close();
         viewers.length = 0;
         logger.lines.length = 0;
-        await until('all are gone', () => transport.sessions === 0, WAIT);
+        await until('no session is left', () => transport.sessions === 0, WAIT);
       }
     };
     await cycles(WARM_UP);

@@ -283,7 +283,7 @@ test('a player that leaves, and a stream that ends, leave no session behind', as
   await stays.offer();
   attached.close({ code: 'peer-left', detail: 'the encoder stopped' });
   attached.close({ code: 'peer-left', detail: 'the encoder stopped' });
-  await until('its connection is closed', () => stays.closed, { deadlineMs: 5000 });
+  await until('the connection of the other player is closed', () => stays.closed, { deadlineMs: 5000 });
   expect(transport.sessions).toBe(0);
   const late = new Player('/app/stream');
   await late.send({ command: 'request_offer' });
@@ -402,7 +402,7 @@ describe('WHEP', () => {
     held = new HeldTurns();
     const { waiting } = held;
     const replies = [1, 2].map(() => fetch(url('/app/stream?direction=whep'), { method: 'POST', body: offer('H264') }));
-    await until('both requests', () => waiting.length === 2, { deadlineMs: 5000 });
+    await until('two waiting requests', () => waiting.length === 2, { deadlineMs: 5000 });
     expect([transport.sessions, waiting.map(({ client }) => client)]).toEqual([0, ['192.0.2.1', '192.0.2.1']]);
     waiting[0]?.enter();
     waiting[1]?.refused('there is no room');
@@ -438,7 +438,7 @@ describe('WHEP', () => {
     ['a codec that the stream lacks', offer('AV1'), 406],
     ['fragments that cannot be sent', offer('H264', 0), 406],
     ['no fingerprint', offer('H264').replace(/a=fingerprint.*\r\n/, ''), 400],
-    ['no password for our checks', offer('H264').replace(/a=ice-pwd.*\r\n/, ''), 400],
+    ['no ICE password', offer('H264').replace(/a=ice-pwd.*\r\n/, ''), 400],
     ['too much', 'v=0\r\n'.padEnd(70_000, 'x'), 413],
   ])('%s is refused and leaves no session', async (_name, body, status) => {
     const response = await fetch(url('/app/stream?direction=whep'), { method: 'POST', body });

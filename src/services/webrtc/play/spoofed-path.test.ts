@@ -97,7 +97,7 @@ describe.each(KINDS)('%s', (kind) => {
     for (let n = 0; n < 100; n += 1) push();
     await until('the viewer has got them', () => viewer.received >= before + 100, WAIT);
     other.check();
-    await until('both are answered', () => other.kinds.stun >= 4, WAIT);
+    await until('answers to both checks', () => other.kinds.stun >= 4, WAIT);
     expect([other.kinds.media, other.kinds.dtls]).toEqual([0, 0]);
     expect(other.received).toBeLessThanOrEqual(3 * other.sent);
   });

@@ -200,8 +200,8 @@ test('a peer that stops while its stream is fetched gets no session after the en
 });
 
 test.each([
-  ['where everybody is let in', () => OPEN],
-  ['where there is access control', () => new FakeLease()],
+  ['without access control', () => OPEN],
+  ['with access control', () => new FakeLease()],
 ])('a peer that stops while its stream is fetched gets one offer, and only after a new request, %s', async (_where, admit) => {
   const offers = async (again: number): Promise<number> => {
     const fetched = Promise.withResolvers<void>();

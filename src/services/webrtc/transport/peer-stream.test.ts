@@ -37,7 +37,7 @@ test('connections of one address without a session are bounded, and free their p
   const later = [from('192.0.2.1'), from('192.0.2.1'), from('192.0.2.1')];
   expect(later.map((stream) => admitStream(stream, guests) === null)).toEqual([false, false, true]);
   for (const stream of [...streams, other, ...later]) stream.destroy();
-  await until('all are closed', () => guests.size === 0, WAIT);
+  await until('all connections are closed', () => guests.size === 0, WAIT);
 });
 
 test('a client of the relay that asks and never reads loses its connection', async () => {

@@ -101,7 +101,7 @@ test('a session over TCP ends when its connection is reset, while other sessions
   await second.reach(other);
   expect(session.place).toMatch(/^tcp 127\.0\.0\.1:\d+$/);
   stream.socket.resetAndDestroy();
-  await until('the end', () => ends.length === 1, WAIT);
+  await until('the end of the session', () => ends.length === 1, WAIT);
   expect([ends, session.closed, other.closed]).toEqual([['the TCP connection ended'], true, false]);
 });
 
@@ -112,7 +112,7 @@ test('connections that are reset or break the framing leave other sessions conne
   }
   const broken = new Stream();
   broken.socket.write(Buffer.of(0xff, 0xff, 0));
-  await until('it is closed', () => broken.closed, WAIT);
+  await until('the broken connection is closed', () => broken.closed, WAIT);
   expect(logger.matching('a TCP connection for media was closed: it does not speak ICE')).toHaveLength(1);
   const session = open();
   await new Stream().reach(session);
@@ -123,7 +123,7 @@ test('connections without a connectivity check are closed after a while, connect
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   const idle = new Stream();
   idle.socket.write(frameDatagram(Buffer.from('hello')));
-  await until('it is watched', () => vi.getTimerCount() === 1, WAIT);
+  await until('the connection is watched', () => vi.getTimerCount() === 1, WAIT);
   const [used, over] = [new Stream(), new Stream()];
   const [session, ended] = [open(), open()];
   await used.reach(session);
@@ -131,12 +131,12 @@ test('connections without a connectivity check are closed after a while, connect
   // Only the idle connection is still waited for.
   expect(vi.getTimerCount()).toBe(1);
   ended.close();
-  await until('it is closed with its session', () => over.closed, WAIT);
+  await until('the connection is closed with its session', () => over.closed, WAIT);
   vi.advanceTimersByTime(9999);
   expect(idle.closed).toBe(false);
   vi.advanceTimersByTime(1);
   vi.useRealTimers();
-  await until('it is closed', () => idle.closed, WAIT);
+  await until('the idle connection is closed', () => idle.closed, WAIT);
   expect([used.closed, session.closed]).toEqual([false, false]);
 });
 

@@ -108,7 +108,7 @@ test.each([
   expect(readXorMappedAddress(mapped, transaction).host).toBe(relayed);
   expect(session.place).toMatch(/^relay 127\.0\.0\.1:\d+$/);
   client.socket.resetAndDestroy();
-  await until('the end', () => ends.length === 1, WAIT);
+  await until('the end of the session', () => ends.length === 1, WAIT);
   expect(ends).toEqual(['the TCP connection ended']);
 });
 
@@ -121,7 +121,7 @@ test('connections that are reset or do not speak TURN leave other allocations co
     });
   const stranger = new Client();
   stranger.socket.write('GET / HTTP/1.1\r\nHost: relay\r\n\r\n');
-  await until('it is closed', () => stranger.closed, WAIT);
+  await until('the foreign connection is closed', () => stranger.closed, WAIT);
   expect(logger.lines.map(({ message }) => message)).toContain('a connection to the relay was closed: it does not speak TURN');
   expect((await other.bind('198.51.100.1')).type).toBe(0x0109);
   expect(other.closed).toBe(false);
@@ -135,7 +135,7 @@ test('a connection without an allocation is closed after a while, also if it was
   await idle.ask(StunType.BINDING_REQUEST, () => []);
   vi.advanceTimersByTime(10_000);
   vi.useRealTimers();
-  await until('the idle ones are closed', () => idle.closed && done.closed, WAIT);
+  await until('the idle connections are closed', () => idle.closed && done.closed, WAIT);
   expect((await busy.bind('198.51.100.1')).type).toBe(0x0109);
 });
 
@@ -161,11 +161,11 @@ test('an allocation without a session is closed later, one with a session is kep
   expect((await unused.bind('198.51.100.1')).type).toBe(0x0109);
   vi.advanceTimersByTime(1);
   vi.useRealTimers();
-  await until('it is closed', () => unused.closed, WAIT);
+  await until('the unused allocation is closed', () => unused.closed, WAIT);
   expect((await used.bind('198.51.100.1')).type).toBe(0x0109);
   expect(transport.guests.size).toBe(0);
   session.close();
-  await until('it is closed with its session', () => used.closed, WAIT);
+  await until('the used allocation is closed with its session', () => used.closed, WAIT);
 });
 
 test('an occupied port is named', async () => {
@@ -186,7 +186,7 @@ test('a connection that causes a fault is closed, and the others continue', asyn
     throw fault;
   });
   broken.socket.write(frameChannelData(CHANNEL, randomBytes(20)));
-  await until('it is closed', () => broken.closed, WAIT);
+  await until('the broken connection is closed', () => broken.closed, WAIT);
   expect(logger.matching('a connection to the relay failed inside the server')).toMatchObject([{ level: 'error', fields: { err: fault } }]);
   expect((await sound.bind('198.51.100.1')).type).toBe(0x0109);
 });
@@ -207,9 +207,9 @@ test('a session that cannot be ended with its connection does not prevent the en
     arrived.mockReturnValueOnce(session as never);
     await client.bind(`198.51.100.${n + 1}`, CHANNEL + n);
     client.socket.write(frameChannelData(CHANNEL + n, randomBytes(20)));
-    await until('it has arrived', () => arrived.mock.calls.length === n + 1, WAIT);
+    await until('the packet has arrived', () => arrived.mock.calls.length === n + 1, WAIT);
   }
   client.socket.resetAndDestroy();
-  await until('both ends', () => lost.length === 2, WAIT);
+  await until('the ends of both sessions', () => lost.length === 2, WAIT);
   expect(logger.matching('a relayed session could not be ended')).toHaveLength(1);
 });

@@ -60,7 +60,7 @@ describe('DTLS', () => {
       clearInterval(ticker);
       for (const endpoint of endpoints) endpoint.close();
     });
-    await until('both know', () => ends.every(({ isConnected, closed }) => isConnected || closed !== ''), WAIT);
+    await until('both peers are connected or closed', () => ends.every(({ isConnected, closed }) => isConnected || closed !== ''), WAIT);
     const [client, server] = endpoints as [DtlsEndpoint, DtlsEndpoint];
     return { client, server, ends };
   }
@@ -93,7 +93,7 @@ describe('DTLS', () => {
         { isConnected: true, closed: '' },
       ]);
       made.client.close();
-      await until('the server hears of it', () => made.ends[1].closed === 'the peer closed', WAIT);
+      await until('the server knows of the close', () => made.ends[1].closed === 'the peer closed', WAIT);
     },
   );
 
@@ -105,7 +105,7 @@ describe('DTLS', () => {
     bench.onClose(() => keyless.close());
     const { ends } = await joined(opener('native, segmented'), (role, end) => keyless.openDtls(role, end));
     expect(ends[1]).toEqual({ isConnected: false, closed: 'the peer agreed to no SRTP profile' });
-    await until('the client hears of it', () => ends[0].closed === 'the peer closed', WAIT);
+    await until('the client knows of the close', () => ends[0].closed === 'the peer closed', WAIT);
   });
 
   const thief: Opener = (role, listener) => {

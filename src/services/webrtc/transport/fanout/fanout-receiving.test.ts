@@ -52,13 +52,17 @@ describe.each(FANOUT_KINDS)('%s', (kind) => {
     // Each has its own number: the second of two equal numbers would be a replay.
     const say = ({ socket: from }: FanoutPeer): void => from.send(peer.seal(pli), port, '127.0.0.1');
     for (const one of [before, peer, after, stranger]) say(one);
-    await until('three are heard, and one is nobody', () => heard.rtcp.length === 3 && fanout.counters().strangers === 1, WAIT);
+    await until(
+      'feedback from three addresses, and one stranger',
+      () => heard.rtcp.length === 3 && fanout.counters().strangers === 1,
+      WAIT,
+    );
     for (let n = 0; n < MAX_PLACES; n += 1) fanout.hear(viewer, socket, { host: '127.0.0.2', port: 1000 + n });
     say(before);
-    await until('the oldest place is forgotten', () => fanout.counters().strangers === 2, WAIT);
+    await until('the oldest address is forgotten', () => fanout.counters().strangers === 2, WAIT);
     fanout.closeViewer(viewer);
     say(after);
-    await until('nobody is left', () => fanout.counters().strangers === 3, WAIT);
+    await until('a packet of the removed viewer counts as a stranger', () => fanout.counters().strangers === 3, WAIT);
     expect(heard.rtcp.length).toBe(3);
   });
 
@@ -105,7 +109,7 @@ describe.each(FANOUT_KINDS)('%s', (kind) => {
     await until('a forgery', () => fanout.viewerCounters(viewer)?.refused === 1, WAIT);
     stranger.send(Buffer.of(0, 1, 2), port, '127.0.0.1');
     stranger.send(Buffer.of(22, 1, 2), port, '127.0.0.1');
-    await until('both', () => heard.stun.length === 1 && heard.dtls.length === 1, WAIT);
+    await until('the STUN and the DTLS packet', () => heard.stun.length === 1 && heard.dtls.length === 1, WAIT);
     expect(heard.rtcp).toEqual([]);
   });
 
@@ -123,7 +127,7 @@ describe.each(FANOUT_KINDS)('%s', (kind) => {
       for (const end of [stranger, loud.socket, peer.socket]) await new Promise<void>((resolve) => end.connect(port, '127.0.0.1', resolve));
       loud.socket.send(loud.seal(PLI));
       peer.socket.send(peer.seal(PLI));
-      await until('both are known', () => heard.rtcp.length === 2, WAIT);
+      await until('feedback of both viewers', () => heard.rtcp.length === 2, WAIT);
       const before = fanout.counters().datagramsReceived;
       let sent = 0;
       const send = (end: Socket, bytes: Buffer): void => {
@@ -141,7 +145,7 @@ describe.each(FANOUT_KINDS)('%s', (kind) => {
       }
       const { droppedEvents, droppedStrangers } = fanout.counters();
       expect([droppedStrangers, droppedEvents]).toEqual([960, 960]);
-      await until('what was kept', () => heard.rtcp.length === 2 + 2048 + 32, WAIT);
+      await until('all queued feedback', () => heard.rtcp.length === 2 + 2048 + 32, WAIT);
       expect([heard.stun.length, heard.stun.filter(([, second]) => second === 9).length]).toEqual([2048 + 32, 32]);
     },
   );
@@ -169,7 +173,7 @@ describe.each(FANOUT_KINDS)('%s', (kind) => {
     await until('two packets', () => drain() === 2, WAIT);
     fanout.inject(viewer, peer.seal(nackOf(VIDEO.ssrc, peer.video[0]?.sequence ?? 0, 0)));
     await until(
-      'one again',
+      'one retransmission',
       () => {
         drain();
         return peer.again.length === 1;
@@ -186,9 +190,9 @@ describe.each(FANOUT_KINDS)('%s', (kind) => {
     let given = 0;
     for (; given < 1000 && fanout.counters().droppedInjected === 0; given += 1) fanout.inject(viewer, forged);
     expect(fanout.counters().droppedInjected).toBe(1);
-    await until('a verdict on the others', () => fanout.viewerCounters(viewer)?.refused === given - 1, WAIT);
+    await until('the other packets are sent or refused', () => fanout.viewerCounters(viewer)?.refused === given - 1, WAIT);
     fanout.inject(viewer, forged);
-    await until('there is room again', () => fanout.viewerCounters(viewer)?.refused === given, WAIT);
+    await until('room for packets again', () => fanout.viewerCounters(viewer)?.refused === given, WAIT);
     expect(fanout.counters().droppedInjected).toBe(1);
   });
 

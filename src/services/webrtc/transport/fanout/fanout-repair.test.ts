@@ -74,7 +74,7 @@ describe.each(FANOUT_KINDS)('%s', (kind) => {
     peer.socket.send(peer.seal(nackOf(VIDEO.ssrc, first + 1, 0b101)), port, '127.0.0.1');
     peer.socket.send(peer.seal(nackOf(VIDEO.ssrc, first + 1, 0)), port, '127.0.0.1');
     await until('three packets again', () => peer.again.length >= 3, WAIT);
-    await until('both reports were read', () => fanout.counters().nacks === 2, WAIT);
+    await until('two requests are counted', () => fanout.counters().nacks === 2, WAIT);
     expect(peer.again.map(({ original, payload }) => [original - first, payload.length]).slice(0, 3)).toEqual([
       [1, 12],
       [2, 13],
@@ -103,7 +103,7 @@ describe.each(FANOUT_KINDS)('%s', (kind) => {
     await ask(10);
     expect(fanout.viewerCounters(viewer)?.resent).toBe(150);
     fanout.push(source, frame(10, false, new Array(20).fill(10)));
-    await until('twenty more', () => peer.video.length === 88, WAIT);
+    await until('twenty more packets', () => peer.video.length === 88, WAIT);
     await ask(3);
     expect(fanout.viewerCounters(viewer)?.resent).toBe(160);
   });
@@ -158,10 +158,10 @@ describe.each(FANOUT_KINDS)('%s', (kind) => {
       // Both count on their own: a number is another packet to each.
       const lost = peer.video[3]?.sequence ?? 0;
       peer.socket.send(peer.seal(nackOf(VIDEO.ssrc, lost, 0b10)), port, '127.0.0.1');
-      await until('two again', () => peer.again.length === 2, WAIT);
+      await until('two retransmissions', () => peer.again.length === 2, WAIT);
       expect(peer.again.map(({ payload }) => payload)).toEqual([peer.video[3]?.payload, peer.video[5]?.payload]);
       plain.socket.send(plain.seal(nackOf(VIDEO.ssrc, plain.video[3]?.sequence ?? 0, 0)), port, '127.0.0.1');
-      await until('one again', () => plain.again.length === 1, WAIT);
+      await until('one retransmission', () => plain.again.length === 1, WAIT);
       expect(plain.again[0]?.payload).toEqual(plain.video[3]?.payload);
     },
   );
@@ -194,7 +194,7 @@ describe.each(FANOUT_KINDS)('%s', (kind) => {
       await until('all packets', () => peer.video.length === 1 + 4 * (half + 35), WAIT);
     }
     peer.socket.send(peer.seal(nackOf(VIDEO.ssrc, peer.video[0]?.sequence ?? 0, 0)), port, '127.0.0.1');
-    await until('counted', () => fanout.counters().lostTooOld === 1, WAIT);
+    await until('the forgotten loss is counted', () => fanout.counters().lostTooOld === 1, WAIT);
     expect(peer.again).toEqual([]);
   });
 });

@@ -144,11 +144,11 @@ describe.each(FANOUT_KINDS)('%s', (kind) => {
     fanout.play(viewer, 0, source);
     let frames = 0;
     await until(
-      'one that nothing delays',
+      'a keyframe that nothing delays',
       async () => {
         fanout.push(source, frame(3000 * frames, true, new Array(70).fill(100)));
         frames += 1;
-        await until('its packets', () => peer.video.length === 70 * frames, WAIT);
+        await until('all packets of the keyframe', () => peer.video.length === 70 * frames, WAIT);
         const times = sendTimes(peer.video.slice(-70));
         // Six with 3 ms between all slices.
         return (times.at(-1) ?? 0) < 5.5;
@@ -188,7 +188,7 @@ describe.each(FANOUT_KINDS)('%s', (kind) => {
     const { fanout, peer, source, socket, viewer } = await start();
     fanout.play(viewer, 0, source);
     fanout.push(source, frame(0, true, [10]));
-    await until('the first', () => peer.video.length === 1, WAIT);
+    await until('the first packet', () => peer.video.length === 1, WAIT);
     const { datagramsSent } = fanout.counters();
     const full = vi.spyOn(Socket.prototype, 'getSendQueueSize').mockReturnValue(9 * 1024 * 1024);
     try {
@@ -199,7 +199,7 @@ describe.each(FANOUT_KINDS)('%s', (kind) => {
       full.mockRestore();
     }
     fanout.push(source, frame(6000, false, [30]));
-    await until('the last', () => peer.video.length === 2, WAIT);
+    await until('the last packet', () => peer.video.length === 2, WAIT);
     expect((peer.video[1]?.sequence ?? 0) - (peer.video[0]?.sequence ?? 0)).toBe(3);
   });
 
@@ -208,21 +208,21 @@ describe.each(FANOUT_KINDS)('%s', (kind) => {
     const other = fanout.openSource({ clockRate: 90_000, epochMs: Date.now() });
     fanout.play(viewer, 0, source);
     fanout.push(source, frame(0, true, [10, 10]));
-    await until('the first', () => peer.video.length === 2, WAIT);
+    await until('the packets of the first source', () => peer.video.length === 2, WAIT);
     fanout.play(viewer, 0, other);
     fanout.push(other, frame(3000, false, [20]));
     fanout.push(source, frame(3000, false, [10]));
-    await until('still the old one', () => peer.video.length === 3, WAIT);
+    await until('another packet of the first source', () => peer.video.length === 3, WAIT);
     fanout.push(other, frame(6000, true, [21, 22]));
-    await until('the new one', () => peer.video.length === 5, WAIT);
+    await until('the keyframe of the second source', () => peer.video.length === 5, WAIT);
     fanout.push(source, frame(9000, false, [10]));
     fanout.push(other, frame(9000, false, [23]));
-    await until('only the new one', () => peer.video.length === 6, WAIT);
+    await until('another packet of the second source', () => peer.video.length === 6, WAIT);
     const first = peer.video[0]?.sequence ?? 0;
     expect(peer.video.map(({ sequence }) => sequence - first)).toEqual([0, 1, 2, 3, 4, 5]);
     expect(peer.video.map(({ payload }) => payload.length)).toEqual([10, 10, 10, 21, 22, 23]);
     peer.socket.send(peer.seal(nackOf(VIDEO.ssrc, first + 1, 0b10)), port, '127.0.0.1');
-    await until('one of each again', () => peer.again.length === 2, WAIT);
+    await until('two retransmissions', () => peer.again.length === 2, WAIT);
     expect(peer.again.map(({ payload }) => payload.length)).toEqual([10, 21]);
   });
 
@@ -231,14 +231,14 @@ describe.each(FANOUT_KINDS)('%s', (kind) => {
     const other = fanout.openSource({ clockRate: 90_000, epochMs: Date.now() });
     fanout.play(viewer, 0, source);
     fanout.push(source, frame(3000, true, [10]));
-    await until('the first', () => peer.video.length === 1, WAIT);
+    await until('the first packet', () => peer.video.length === 1, WAIT);
     fanout.play(viewer, 0, other);
     fanout.push(other, frame(3000, true, [20, 20]));
     fanout.push(other, frame(6000, false, [20]));
-    await until('the others', () => peer.video.length === 4, WAIT);
+    await until('four packets', () => peer.video.length === 4, WAIT);
     expect(peer.video.map(({ timestamp }) => timestamp)).toEqual([3000, 3001, 3001, 6000]);
     peer.socket.send(peer.seal(nackOf(VIDEO.ssrc, peer.video[1]?.sequence ?? 0, 0)), port, '127.0.0.1');
-    await until('one again', () => peer.again.length === 1, WAIT);
+    await until('one retransmission', () => peer.again.length === 1, WAIT);
     expect(peer.again[0]?.timestamp).toBe(3001);
   });
 
@@ -260,10 +260,10 @@ describe.each(FANOUT_KINDS)('%s', (kind) => {
     await until('two packets', () => numbered.video.length === 2, WAIT);
     await new Promise((resolve) => setTimeout(resolve, 20));
     fanout.push(source, frame(3000, false, [300]));
-    await until('the third', () => numbered.video.length === 3, WAIT);
+    await until('the third packet', () => numbered.video.length === 3, WAIT);
     expect(numbered.video.map(({ extension: bytes }) => bytes.readUInt16BE(5))).toEqual([0, 1, 2]);
     numbered.socket.send(numbered.seal(nackOf(VIDEO.ssrc, numbered.video[1]?.sequence ?? 0, 0)), port, '127.0.0.1');
-    await until('one again', () => numbered.again.length === 1, WAIT);
+    await until('one retransmission', () => numbered.again.length === 1, WAIT);
     const sends = new Uint32Array(12);
     fanout.readSends(counted, 0xffff, sends);
     const at = (n: number): number => sends[2 * n] ?? 0;
@@ -273,7 +273,7 @@ describe.each(FANOUT_KINDS)('%s', (kind) => {
     expect((at(4) - at(3)) | 0).toBeGreaterThanOrEqual(0);
     for (let n = 1; n <= 12; n += 1) {
       fanout.push(source, frame(3000 + n, false, new Array(100).fill(10)));
-      await until('a hundred more', () => numbered.video.length === 3 + n * 100, WAIT);
+      await until('a hundred more packets', () => numbered.video.length === 3 + n * 100, WAIT);
     }
     fanout.readSends(counted, 0, sends);
     expect([...sends]).toEqual(new Array(12).fill(0));

@@ -88,12 +88,12 @@ test
     expect(await say(`open ${profile} ${told}`)).toBe('native open');
     // Without this the test would not know how to look.
     const salts = new Map([...secrets].filter(([name]) => /RTC?P salt$/.test(name)));
-    await until('they are there while it is open', () => found(pid, salts).length === 4, { deadlineMs: 30_000 });
+    await until('the keys are in memory', () => found(pid, salts).length === 4, { deadlineMs: 30_000 });
     expect(await say('close')).toBe('native close');
     // The threads of the addon learn of it a moment later.
     let left: string[] = [];
     await until(
-      'they are gone',
+      'the keys are gone',
       () => {
         left = found(pid, secrets);
         return left.length === 0;
