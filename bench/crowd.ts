@@ -8,10 +8,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { connect } from 'node:net';
 import { cpus } from 'node:os';
-import path from 'node:path';
-import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { until, within } from '../test/harness/poll.ts';
@@ -22,6 +19,7 @@ import { median, percentile } from './lib/measure.ts';
 import { memory, threadTime } from './lib/process-usage.ts';
 import type { BenchOptions, Figure, Report } from './lib/report.ts';
 import { sourceFile } from './lib/source.ts';
+import { type TurnWatch, turnWatch } from './lib/turn-watch.ts';
 
 const OTHER = process.env['BENCH_OTHER'] ?? '';
 const PUBLISHERS = Number(process.env['CROWD_PUBLISHERS'] ?? 150);
@@ -93,10 +91,6 @@ function mainThread(pid: number): { readonly used: number; readonly waited: numb
   return { used: (used ?? 0) / 1e6, waited: (waited ?? 0) / 1e6 };
 }
 
-async function delaysOf(socket: string): Promise<readonly number[]> {
-  return JSON.parse(await text(connect(socket))) as number[];
-}
-
 /** Counts of the server's own histogram, by upper bound in seconds. */
 async function ownDelays(server: TestServer): Promise<ReadonlyMap<number, number>> {
   const answer = await fetch(`${server.api.base}/metrics`, { headers: { authorization: server.api.authorization } });
@@ -113,9 +107,9 @@ function p99Bound(before: ReadonlyMap<number, number>, after: ReadonlyMap<number
 }
 
 /** Measures the server while `work` runs. */
-async function windowOf(server: TestServer, socket: string, work: () => Promise<unknown>): Promise<Window> {
+async function windowOf(server: TestServer, watch: TurnWatch, work: () => Promise<unknown>): Promise<Window> {
   const own = await ownDelays(server);
-  await delaysOf(socket);
+  await watch.delays();
   const [since, total, main] = [performance.now(), threadTime(server.pid), mainThread(server.pid)];
   await work();
   const seconds = (performance.now() - since) / 1000;
@@ -126,25 +120,23 @@ async function windowOf(server: TestServer, socket: string, work: () => Promise<
     server: rate(threadTime(server.pid) - total),
     mainThread: rate(after.used - main.used),
     waited: rate(after.waited - main.waited),
-    delays: await delaysOf(socket),
+    delays: await watch.delays(),
     ownP99: p99Bound(own, await ownDelays(server)),
   };
 }
 
 async function sample(main: string, source: string, seconds: number): Promise<Sample> {
-  const watch = fileURLToPath(new URL('./lib/turn-watch.mjs', import.meta.url));
-  const socket = path.join('/tmp', `turn-watch-${process.pid}-${Date.now()}.sock`);
-  const env = { NODE_OPTIONS: `--import ${watch} ${process.env['CROWD_NODE_OPTIONS'] ?? ''}`, TURN_WATCH: socket };
+  const watch = turnWatch(process.env['CROWD_NODE_OPTIONS']);
   // All publishers have one address, like those of a studio.
   const head = '<Limits><PerAddress><Publishers>0</Publishers><Viewers>0</Viewers></PerAddress></Limits>';
-  const server = await startServer({ main, ...WINDOW, withoutHls: true, env, head });
+  const server = await startServer({ main, ...WINDOW, withoutHls: true, env: watch.env, head });
   const [senders, clients] = [child('crowd-senders'), child('crowd-clients')];
   try {
     const names = Array.from({ length: WATCHED }, (_, index) => `s${Math.floor((index * PUBLISHERS) / WATCHED)}`);
     const { api } = server;
     const film = seconds + SETTLE_SECONDS + 60;
     let milliseconds = 0;
-    const start = await windowOf(server, socket, async () => {
+    const start = await windowOf(server, watch, async () => {
       const order: SenderOrder = { type: 'publish', port: server.ports.rtmp, source, count: PUBLISHERS, seconds: film };
       ({ milliseconds } = await sendersTold(senders, order, 'published'));
       const streams = '/v1/vhosts/default/apps/app/streams';
@@ -164,13 +156,13 @@ async function sample(main: string, source: string, seconds: number): Promise<Sa
     await sendersTold(senders, { type: 'window' }, 'window');
     const children = (): number => threadTime(senders.pid ?? 0) + threadTime(clients.pid ?? 0);
     const [generatorsBefore, idleBefore] = [children(), idleTime()];
-    const steady = await windowOf(server, socket, () => delay(seconds * 1000));
+    const steady = await windowOf(server, watch, () => delay(seconds * 1000));
     const [generators, idle] = [(children() - generatorsBefore) / steady.seconds, (idleTime() - idleBefore) / steady.seconds];
     const asked = await clientsTold(clients, { type: 'window' }, 'window');
     const sent = await sendersTold(senders, { type: 'window' }, 'window');
     const { resident } = memory(server.pid);
     clients.send({ type: 'rest' } satisfies ClientOrder);
-    const end = await windowOf(server, socket, async () => {
+    const end = await windowOf(server, watch, async () => {
       await sendersTold(senders, { type: 'end' }, 'ended');
       await delay(END_SECONDS * 1000);
     });

@@ -15,6 +15,7 @@ const BENCHES: Record<string, () => Promise<{ run(options: BenchOptions): Promis
   ingest: () => import('./ingest.ts'),
   start: () => import('./start.ts'),
   crowd: () => import('./crowd.ts'),
+  turns: () => import('./turns.ts'),
   record: () => import('./record.ts'),
   'llhls-crowd': () => import('./llhls-crowd.ts'),
   'llhls-origin': () => import('./llhls-origin.ts'),
