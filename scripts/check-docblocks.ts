@@ -1,6 +1,7 @@
 /**
- * Checks that every export of `src/` has a docblock on the line above, or is the only export of a file with a head comment. Part of `npm
- * run check`, which also enforces the format that this relies on.
+ * Checks that every export of `src/` has a docblock on the line above, or is the only export of a file with a head comment; that no
+ * docblock begins in the middle of a sentence; and that the head of each service says what every head of a service says. Part of `npm run
+ * check`, which also enforces the format that this relies on.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -10,6 +11,12 @@ const SRC = path.join(path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 const DECLARATION =
   /^export (?:declare )?(?:abstract )?(?:async )?(?:class|const enum|const|enum|function\*?|interface|let|namespace|type) (\w+)/;
 const PATTERN = /^export const ([[{][^=]*)/;
+/** A docblock must be read alone, and its subject comes first. */
+const FRAGMENT = /\/\*\*[\s*]*((?:Of|What)\b.*)/g;
+/** The entry of a service: its head comment introduces the folder. */
+const SERVICE = /^services\/[^/]+\/[^/]+-service\.ts$/;
+const HEAD = /^\/\*\*\n(?: \*.*\n)*? \*\/\n/;
+const MAX_HEAD_LINES = 40;
 
 /** Line and name of each export of a file; only the first of overloads. */
 function exportsOf(lines: readonly string[]): { readonly line: number; readonly name: string; readonly keyword: string }[] {
@@ -36,10 +43,34 @@ export function problemsOf(file: string, text: string): string[] {
   );
 }
 
+/** `file:line: text` of each docblock of `text` that is a fragment. */
+export function fragmentsOf(file: string, text: string): string[] {
+  return Array.from(text.matchAll(FRAGMENT), ({ index, 1: words = '' }) => `${file}:${text.slice(0, index).split('\n').length}: ${words}`);
+}
+
+/** One sentence for each thing that the head of a service lacks; none for other files. */
+export function headProblemsOf(file: string, text: string): string[] {
+  if (!SERVICE.test(file)) return [];
+  const head = HEAD.exec(text)?.[0] ?? '';
+  const missing = ['Threads', 'Limits', 'Specifications'].filter((word) => !head.includes(`\n * ${word}: `));
+  const length = head.split('\n').length - 1;
+  return [
+    ...missing.map((word) => `${file}: the head has no line '${word}: '`),
+    ...(length > MAX_HEAD_LINES ? [`${file}: the head has ${length} lines, at most ${MAX_HEAD_LINES} are read`] : []),
+  ];
+}
+
 if (import.meta.main) {
   const problems = readdirSync(SRC, { recursive: true, encoding: 'utf8' })
-    .filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts'))
-    .flatMap((file) => problemsOf(file, readFileSync(path.join(SRC, file), 'utf8')));
-  for (const problem of problems) console.error(`src/${problem} has no docblock`);
+    .filter((file) => file.endsWith('.ts'))
+    .flatMap((file) => {
+      const text = readFileSync(path.join(SRC, file), 'utf8');
+      return [
+        ...(file.endsWith('.test.ts') ? [] : problemsOf(file, text).map((problem) => `${problem} has no docblock`)),
+        ...fragmentsOf(file, text).map((problem) => `${problem}: a docblock begins with its subject`),
+        ...headProblemsOf(file, text),
+      ];
+    });
+  for (const problem of problems) console.error(`src/${problem}`);
   if (problems.length > 0) process.exitCode = 1;
 }

@@ -26,7 +26,7 @@ test('secrets set through the API are masked for all followers, also after the n
   writeFileSync(configFile, serverXml({ rtmp, http, api, ice, relay }, { push: '' }));
   const client = new ApiClient(`http://127.0.0.1:${api}`, ACCESS_TOKEN);
   const authorization = `Basic ${Buffer.from(ACCESS_TOKEN).toString('base64')}`;
-  /** What followers see of pulls whose streams have the secrets as their names. */
+  /** The texts that followers see of pulls whose streams have the secrets as their names. */
   const told = async (): Promise<string[]> => {
     const readers = await Promise.all(
       ['/v2/logs?lines=0', '/v1/events'].map((place) => EventReader.open(`http://127.0.0.1:${api}${place}`, { authorization })),

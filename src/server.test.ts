@@ -50,7 +50,7 @@ test('an RTMP publisher without viewers rests until a push or a viewer starts', 
   };
   const bytesIn = async (): Promise<number> =>
     (await client.get<{ totalBytesIn: number }>(`/v1/stats/current${STREAM.slice(3)}/streams/stream`)).totalBytesIn;
-  /** What came is read, if the socket does not rest: each look takes several turns of the event loop. */
+  /** A socket that does not rest is read meanwhile: each look takes several turns of the event loop. */
   const grows = async (act: () => unknown): Promise<boolean> => {
     const before = await bytesIn();
     await act();

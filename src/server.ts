@@ -88,7 +88,7 @@ export interface ServerOptions {
   readonly watchConfig?: boolean;
   /** Hears of reloads. */
   readonly reloads?: ReloadFollowers;
-  /** With peers; default: 1. */
+  /** Factor of the timeouts for peers; default: 1. */
   readonly timeoutScale?: TimeoutScale;
 }
 
@@ -101,7 +101,7 @@ const SHUTDOWN: CloseReason = { code: 'shutdown', detail: 'the server stops' };
 export class MillraceServer {
   /** Text for the person who started it: where to publish, to watch, and where the API is. */
   readonly banner: string;
-  /** How long whoever stops the server is to let it be emptied; 0: not at all. */
+  /** Time for the server to be emptied before it is stopped, ms; 0: none. */
   readonly gracePeriodMs: number;
   readonly #drain: Drain;
   readonly #presence: () => Presence;

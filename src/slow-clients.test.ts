@@ -134,7 +134,7 @@ async function meet(port: number, conversation: Conversation, manner: Manner): P
 const inTls = (conversations: readonly Conversation[], alpn: 'h2' | 'http/1.1'): Conversation[] =>
   conversations.map((conversation) => ({ ...conversation, name: `${alpn} ${conversation.name}`, tls: true, alpn }));
 
-/** What is said to each port; RTMP anew for each client, because a name belongs to one. */
+/** The conversation with each port; RTMP anew for each client, because a name belongs to one. */
 async function talks(): Promise<Map<number, () => Conversation[]>> {
   const hello: Conversation = { name: 'TLS', messages: [await clientHello()], filler: Buffer.alloc(1) };
   let lastKey = 0;

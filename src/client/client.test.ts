@@ -9,7 +9,7 @@ let server: Server;
 let url: string;
 let asked: IncomingMessage | null;
 let received: string;
-/** What the server does with a request. */
+/** The server's treatment of a request. */
 let answer: (response: ServerResponse) => void;
 
 beforeEach(async () => {

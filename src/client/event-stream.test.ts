@@ -9,7 +9,7 @@ let server: Server;
 let client: MillraceClient;
 let asked: IncomingMessage[];
 let gone: number;
-/** What the server does with the nth connection. */
+/** The server's treatment of each connection, in order. */
 let answers: ((response: ServerResponse) => void)[];
 
 beforeEach(async () => {

@@ -1112,7 +1112,7 @@ export interface paths {
 }
 /** The document has none. */
 export type webhooks = Record<string, never>;
-/** What bodies and answers are, by name. */
+/** Bodies and answers, by name. */
 export interface components {
     schemas: {
         /** @description A virtual host */

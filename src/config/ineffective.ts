@@ -14,7 +14,7 @@ export interface Ineffective {
   readonly key: string;
   /** The same in the words of `Server.xml`: `Publishers/WebRTC/JitterBuffer`. */
   readonly element: string;
-  /** What happens instead. */
+  /** The behaviour instead. */
   readonly why: string;
   /** True: not built yet. False: not needed here. */
   readonly unbuilt: boolean;

@@ -30,7 +30,7 @@ export interface ObjectPlaces {
 /** A problem as it crosses to another thread. */
 type PlainProblem = ConfigWarning;
 
-/** What the thread answers: the configuration, or everything that is wrong. Objects of `places` are those of the configuration. */
+/** The answer of the thread: the configuration, or everything that is wrong. Objects of `places` are those of the configuration. */
 export type ServerFileAnswer =
   | { readonly loaded: Omit<LoadedServer, 'placeOf'>; readonly places: ReadonlyMap<object, ObjectPlaces> }
   | { readonly errors: readonly PlainProblem[]; readonly warnings: readonly PlainProblem[] };
@@ -76,7 +76,7 @@ function errorOf({ message, ...place }: PlainProblem): ConfigError {
   return new ConfigError(message, place);
 }
 
-/** Of the files that are there; a missing one is told by reading. */
+/** Bytes of the files that are there; a missing one is told by reading. */
 function sizeOf(files: readonly string[]): number {
   return [...new Set(files)].reduce((sum, file) => sum + (statSync(file, { throwIfNoEntry: false })?.size ?? 0), 0);
 }

@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks';
 import { html, type View } from './html.ts';
 
-/** What the login page does. */
+/** Options of the login page. */
 export interface LoginOptions {
   /** Resolves with the error text, or with null if the token is valid. */
   readonly onToken: (token: string, onDevice: boolean) => Promise<string | null>;

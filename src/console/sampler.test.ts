@@ -16,7 +16,7 @@ const PAST = [
   { time: '2026-11-21T09:00:10.000+00:00', throughputIn: 2000, throughputOut: 5, connections: {}, cpu: 0.25, eventLoop: 0.1, memory: 8 },
 ];
 
-/** What the server answers; null: 404. */
+/** A client whose server gives these answers; a path without one: 404. */
 function clientOf(answers: Readonly<Record<string, unknown>>): MillraceClient {
   const get = async (path: string): Promise<unknown> => {
     if (answers[path] === undefined) throw new Error('404');

@@ -2,7 +2,7 @@ import type { OutputProfileConfig, OutputProfilesConfig } from '../config/index.
 import type { OverlayRule } from './overlay-files.ts';
 import type { DecodeSettings } from './transcode-job.ts';
 
-/** What is made of a stream: its output profiles and how it is decoded for them. */
+/** The outputs of a stream: its output profiles, and how it is decoded for them. */
 export interface OutputPlan {
   readonly profiles: readonly OutputProfileConfig[];
   readonly decodes: DecodeSettings;

@@ -71,7 +71,7 @@ interface Dormant {
 /** Owns the pulled streams of the server and keeps the persistent ones over restarts. */
 export class PullRegistry {
   readonly #options: PullRegistryOptions;
-  /** By `vhost/app/name`; names hold no slash. */
+  /** Pulls with a stream, by `streamKey`. */
   readonly #entries = new Map<string, Entry>();
   /** Pulls on disk, with or without a stream. */
   readonly #stored = new Map<string, PullDocument>();

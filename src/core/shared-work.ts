@@ -19,7 +19,7 @@ export interface SharedWork {
   decided(work: Work, ms: number): Promise<void>;
 }
 
-/** What has the work of one kind on this node, and can take over definitions of other nodes. */
+/** The owner of the work of one kind on this node, which can take over definitions of other nodes. */
 export interface WorkKeeper {
   readonly kind: Work['kind'];
   /** All work of a virtual host that was made through an API, this node's or another one's. */

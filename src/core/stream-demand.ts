@@ -66,7 +66,7 @@ export interface StreamDemandOptions {
  */
 export class StreamDemand implements StreamFinder {
   readonly #options: StreamDemandOptions;
-  /** By `vhost/app/stream`. */
+  /** Pulls on their way, by `streamKey`. */
   readonly #pending = new Map<string, Promise<boolean>>();
   /** When a pull failed, monotonic ms; the oldest are forgotten first. */
   readonly #failures = new Map<string, number>();

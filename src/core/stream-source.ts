@@ -7,7 +7,7 @@ import type { TrafficMeter } from './traffic-meter.ts';
 
 /** The tools of a stream's source; the stream owns the meter. */
 export interface StreamSourceOptions {
-  /** Of the first one. */
+  /** The request of the first source. */
   readonly request: IngestRequest;
   /** How long to wait for another source, ms. */
   readonly keepMs: number;

@@ -58,8 +58,8 @@ interface TrackState {
 }
 
 /**
- * Holds packets back until every track of the program has told its parameters, then starts the stream. A track that lets
- * wait too long is left out and joins when it is ready. Track ids are PIDs.
+ * Holds packets back until every track of the program has told its parameters, then starts the stream. A track that is
+ * unknown for too long is left out and joins when it is ready. Track ids are PIDs.
  */
 export class TransportFeed {
   readonly counters: TransportFeedCounters = { programs: 0, malformed: 0, firstFault: null };

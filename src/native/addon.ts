@@ -24,7 +24,7 @@ export interface NativeKeys {
   readonly fingerprint: Buffer;
 }
 
-/** What `native/src/addon.cc` exports; each function there says what it takes. */
+/** The exports of `native/src/addon.cc`; each function there names its arguments. */
 export interface NativeAddon {
   open(
     threads: number,
@@ -101,7 +101,7 @@ export interface NativeAddon {
   tcpReceive(descriptor: number, into: Uint8Array): number | undefined;
   /** How many bytes of gzip were written; 0: `text` or its compressed form is too long, or there is no zlib. */
   gzipText(text: string, into: Uint8Array): number;
-  /** Of a certificate with its chain and its key (PEM; empty: none). Throws when it cannot be used. */
+  /** The context of a certificate with its chain, and its key (PEM; empty: none). Throws when they cannot be used. */
   tlsContext(cert: string, key: string, ciphers: string, suites: string, groups: string, oldest: number, http2: boolean): Handle;
   tlsOpen(context: Handle, descriptor: number, streams: number, headerLines: number, headerBytes: number): Handle;
   tlsClose(connection: Handle): void;
@@ -120,7 +120,7 @@ export interface NativeAddon {
   http2Events(connection: Handle): (number | string | Buffer)[];
   /** `mostFollowers`: requests that wait for the answers to others at once. */
   answersOpen(mostFollowers: number): Handle;
-  /** Of a TCP connection of this thread that Node.js reads; null: it cannot be had. */
+  /** The link to a TCP connection of this thread that Node.js reads; null: it cannot be had. */
   answersLink(cache: Handle, descriptor: number): Handle | null;
   answersArm(link: Handle): void;
   answersDisarm(link: Handle): void;

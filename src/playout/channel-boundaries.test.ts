@@ -87,7 +87,7 @@ class VideoParts {
     for (const { parts, map } of video?.playlist?.segments ?? []) for (const { uri } of parts) this.#maps.set(uri, map);
   }
 
-  /** Of each run under one configuration: what is decoded first, and until when its frames are shown, ms. */
+  /** The runs of frames under one configuration: where decoding begins, and until when frames are shown, ms. */
   runs({ watched: [video] }: LlhlsSimulation): { readonly decodedFrom: number; readonly shownUntil: number }[] {
     const runs: { map: string | null; decodedFrom: number; shownUntil: number }[] = [];
     for (const [uri, map] of this.#maps) {

@@ -18,7 +18,7 @@ export interface ChannelSourcesOptions {
   readonly foreign: FfmpegFiles | null;
   /** Languages of the application's subtitles; files of other languages are ignored. Default: none. */
   readonly languages?: readonly string[];
-  /** Of the whole server. */
+  /** The live streams of the whole server. */
   readonly live: LiveStreams;
   readonly clock: Clock;
   readonly logger: Logger;

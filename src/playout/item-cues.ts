@@ -51,7 +51,7 @@ export class ItemCues {
     return this.#first === null && this.#open.length === 0;
   }
 
-  /** Of the languages with cues left, the one whose next cue begins first. */
+  /** The language whose next cue begins first; null: no language has cues left. */
   get #first(): CueTrack | null {
     let first: CueTrack | null = null;
     for (const cueTrack of this.#cueTracks)

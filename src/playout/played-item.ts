@@ -23,7 +23,7 @@ const MAX_WAITING_FRAMES = 4000;
 const MAX_USELESS = 100_000;
 /** Audio that lies this much behind the first frame, ms, is not waited for. */
 const READY_MS = 300;
-/** Of a transport stream, before two frames have told it. */
+/** The duration of a frame of a transport stream, ms, before two frames have told it. */
 const USUAL_FRAME_MS = 40;
 
 /** A packet of an item on its way to a track of the channel; times in ms of the item. */

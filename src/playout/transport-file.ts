@@ -50,7 +50,7 @@ export class TransportFile implements MediaFile {
   /** Where to join, ticks; earlier packets are discarded. Null after joining. */
   #joint: number | null = null;
   #tracks: readonly SourceTrack[] = [];
-  /** Of video tracks, by their ids. */
+  /** Readers of the video tracks, by track id. */
   #readers: ReadonlyMap<number, AccessUnitReader> = new Map();
 
   constructor(bytes: FileBytes, logger: Logger) {

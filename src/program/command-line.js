@@ -62,5 +62,5 @@ export function parseCommandLine(args) {
   return { command, config: values.config, state: values.state, forgetApiState, logFormat, logLevel, watchConfig, againstRunning };
 }
 
-/** What `millrace` exits with; `USAGE`: bad configuration or arguments. */
+/** Exit codes of `millrace`; `USAGE`: bad configuration or arguments. */
 export const ExitCode = /** @type {const} */ ({ CLEAN: 0, FAILURE: 1, USAGE: 2 });

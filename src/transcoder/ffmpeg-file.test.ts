@@ -27,7 +27,7 @@ const H264 = ['-c:v', 'libx264', '-preset', 'ultrafast', '-bf', '2', ...ONE_KEYF
 const VP9 = ['-c:v', 'libvpx-vp9', '-deadline', 'realtime', '-cpu-used', '8', ...ONE_KEYFRAME_A_SECOND];
 /** Without a compiler there is no sandbox. */
 const sandboxed = existsSync(new URL('../../native/build/millrace-sandbox', import.meta.url));
-/** Of a machine that has other things to do. */
+/** Patience with a machine that has other things to do. */
 const PATIENT_MS = 30_000;
 
 let encoded: EncodedFiles;

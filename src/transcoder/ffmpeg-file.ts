@@ -97,7 +97,7 @@ export class FfmpegFile {
     while (this.#file === null) await this.#change();
   }
 
-  /** Of its process. */
+  /** Id of its process. */
   get pid(): number {
     return this.#process.pid;
   }

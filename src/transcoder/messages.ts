@@ -23,7 +23,7 @@ export type EncodeMessage =
 /** OPEN. */
 export interface OpenMessage {
   readonly encodes: readonly EncodeMessage[];
-  /** Of the overlays, in base64, by their ids: renditions of a stream have the same ones. */
+  /** Images of the overlays, in base64, by overlay id: renditions of a stream have the same ones. */
   readonly images: Readonly<Record<string, string>>;
   readonly decoderThreads: number;
   /** Inbound video tracks whose keyframes their encodes follow. */
@@ -178,7 +178,7 @@ export const READ_WINDOW = { packets: 256, bytes: 8 * 1024 * 1024 } as const;
 export interface FileMessage {
   /** By the library's name: `matroska,webm`. */
   readonly container: string;
-  /** Of the first frame of video, or of audio where there is none, seconds in the time of the packets. */
+  /** Time of the first frame of video, or of audio where there is none, seconds in the time of the packets. */
   readonly start: number;
   /** From there to the end, seconds; null when the file does not tell. */
   readonly length: number | null;

@@ -11,12 +11,12 @@ export interface WorkOrder<Job> {
 export interface WorkRefusal {
   readonly message: string;
   readonly stack?: string | undefined;
-  /** Of system errors. */
+  /** Code of a system error. */
   readonly code?: string | undefined;
   readonly errno?: number | undefined;
 }
 
-/** What the thread posts for each piece of work. */
+/** The message of the thread for each piece of work. */
 export type WorkAnswer<Result> = { readonly id: number; readonly result: Result } | { readonly id: number; readonly refused: WorkRefusal };
 
 /** Called once by the first file of a thread. `work` may throw or reject, with a reason for the caller. */

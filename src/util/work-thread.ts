@@ -14,7 +14,7 @@ export class WorkThreadLost extends Error {
 export interface WorkThreadOptions {
   /** The file of the thread. It calls `answerWork`. */
   readonly entry: URL;
-  /** Of the thread, in tools and errors. */
+  /** Name of the thread, in tools and errors. */
   readonly name: string;
   /** Pieces of work that the thread has at once. Default: 1. */
   readonly most?: number;

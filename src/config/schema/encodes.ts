@@ -1,4 +1,4 @@
-/** What to make of a stream: the encoders of an output profile. */
+/** The encoders of an output profile. */
 import type { Static } from '@sinclair/typebox';
 import { bitrate, boolean, choice, type Fail, finishing, integer, list, object, optional, real, text } from './field.ts';
 

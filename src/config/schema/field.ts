@@ -11,7 +11,7 @@ export type Fail = (message: string, key?: string) => void;
 
 /** Why a member that is read and checked does nothing (`ineffective.ts`). */
 export interface Idle {
-  /** What happens instead, in a few words. */
+  /** The behaviour instead, in a few words. */
   readonly why: string;
   /** Not built yet. Absent: not needed here. */
   readonly unbuilt?: boolean;

@@ -62,7 +62,7 @@ export interface DeliveryExchange {
 
 /** A counter of sent bytes. */
 export interface ByteSink {
-  /** Of a session: the token in its viewer's URLs. */
+  /** The token in the viewer's URLs; absent where the bytes belong to no session. */
   readonly token?: string;
   countBytes(bytes: number): void;
 }

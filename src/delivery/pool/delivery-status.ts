@@ -1,4 +1,4 @@
-/** What `DeliveryPool` knows of its threads and their work. */
+/** Figures of the threads of `DeliveryPool` and of their work. */
 import type { ThreadReport } from '../thread-protocol.ts';
 import type { SharedArena } from './shared-arena.ts';
 

@@ -1,4 +1,4 @@
-/** What viewers do over HTTP, of all delivery threads together. */
+/** Figures of viewers over HTTP, of all delivery threads together. */
 import type { ThreadReport } from '../thread-protocol.ts';
 
 /** Counts since the start of the server, and two figures of this moment. */

@@ -26,7 +26,7 @@ export class CertificateStore {
   readonly #logger: Logger;
   readonly #options: CertificateStoreOptions;
   readonly #followers: CertificateFollower[] = [];
-  /** Of virtual hosts with TLS. */
+  /** Certificates of the virtual hosts with TLS. */
   readonly #certificates = new Map<VirtualHost, HostCertificate>();
   /** The settings of each: a virtual host may get new ones. */
   readonly #settings = new WeakMap<HostCertificate, TlsConfig>();

@@ -1,10 +1,13 @@
 /**
- * Events that the server makes itself: those of `EventGenerator` of an application, by a file of rules (SEI and AMF).
+ * Events that the server makes itself, as a service: those of `EventGenerator` of an application, by a file of rules (SEI and AMF).
  *
- * `event-rules.ts` reads the file when an application starts; an `EventGenerator` sends until it ends. The core distributes the events.
+ * `event-rules.ts` reads the file when the application starts; an `EventGenerator` puts events onto its streams until the application ends.
+ * The core distributes them.
  *
- * Threads: the main thread; a timer for each rule.
- * Limits: 64 rules a file, one event each 20 ms and rule, and the stream's own (`core/event-injector.ts`).
+ * Threads: the main one; a timer for each rule.
+ * Limits: 64 enabled rules a file, texts of 16,384 characters, one event of a rule in 20 ms, and those of each stream
+ * (`core/event-injector.ts`).
+ * Specifications: none; `docs/guide/events.md`, *Events that the server makes*, documents the file.
  */
 import { readFile } from 'node:fs/promises';
 import type { Application } from '../../core/application.ts';

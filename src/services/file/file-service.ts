@@ -1,11 +1,13 @@
 /**
- * Files as a service: streams are pulled from them (`file://`), and those that `Providers/FILE/StreamMap` names play as long as the application runs.
+ * Files as a service: streams are pulled from them (`file://`), and those that `Providers/FILE/StreamMap` names play as long as the
+ * application runs.
  *
- * `FilePullSource` opens a `FileSession`, which paces what it reads and begins again at the end: MP4 by `MovieFile`, transport streams by
- * `TransportFeed`, everything else in a transcoder process (`FfmpegFile`). Where files may lie is `Server/Storage/AllowedRoots`.
+ * `FilePullSource` opens a `FileSession`, which paces the packets and begins again at the end of the file. `MovieFile` reads MP4,
+ * `TransportFile` MPEG-TS, and a transcoder process (`FfmpegFile`) other files and other codecs. `Server/Storage/AllowedRoots` names the
+ * folders of files.
  *
  * Threads: the main one; reads are asynchronous and bounded.
- * Limits: 64 MiB of `moov`, 16 MiB a sample, 10 s of one track ahead of another.
+ * Limits: 64 MiB of `moov`, 16 MiB a sample, 10 s of one track ahead of another (`playout/movie-file.ts`).
  * Specifications: ISO/IEC 14496-12 and -15, ISO/IEC 13818-1.
  */
 import type { Application } from '../../core/application.ts';

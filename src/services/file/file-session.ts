@@ -23,7 +23,7 @@ type FilePacket = Extract<FileEvent, { type: 'packet' }>;
 interface Extent {
   readonly from: number;
   last: number;
-  /** Of the last packet. */
+  /** Duration of the last packet. */
   duration: number;
 }
 

@@ -2,11 +2,11 @@
  * LL-HLS and HLS as a service, with their DVR and their dumps.
  *
  * `packager/` makes segments and parts of an outbound stream and keeps their window, `dvr/` the segments that left the window, `dump/`
- * files for later; `view/` answers requests; `wire/` defines the messages between packager and view. `fmp4/` is LL-HLS (CMAF), `ts/` is HLS
- * of version 3.
+ * files for later; `view/` answers requests; `wire/` defines the messages between packager and view. In each of these, `fmp4/` is LL-HLS
+ * (CMAF) and `ts/` is HLS with MPEG-TS segments.
  *
  * Threads: `view/` runs in delivery threads, all else on the main thread; `scripts/check-rooms.ts` checks that they meet only in `wire/`.
- * Limits: parts of 16 MiB, segments of 128 MiB, 512 MiB of segments a feed, 20 000 waiting requests in a thread, 1000 dumps a stream.
+ * Limits: parts of 16 MiB, segments of 128 MiB, 512 MiB of segments a feed, 20,000 waiting requests in a thread, 1000 dumps a stream.
  * Specifications: RFC 8216, draft-pantos-hls-rfc8216bis, ISO/IEC 23000-19 (CMAF), ISO/IEC 14496-12 and -15, ISO/IEC 13818-1.
  */
 import type { StreamAddress } from '../../core/stream-address.ts';

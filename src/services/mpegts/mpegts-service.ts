@@ -1,11 +1,14 @@
 /**
- * MPEG-TS as a service: streams that come to the ports of `Bind/Providers/MPEGTS` over UDP (also multicast) or TCP, each for the application
- * whose stream map names the port.
+ * MPEG-TS as a service: streams that come to the ports of `Bind/Providers/MPEGTS` over UDP (also multicast) or TCP, each for the
+ * application whose stream map names the port.
  *
- * `MpegtsProvider` has a `PortSource` for each port, which hears one sender at a time; `TransportFeed` reads what it sends.
+ * An `MpegtsProvider` for each address of the server has a `PortSource` for each port, which hears one sender at a time; `TransportFeed`
+ * reads the sender's transport stream.
  *
  * Threads: the main one.
- * Limits: `port-source.ts` (a sender that falls silent gives way after 1 s to another, 15 s for the first track), the share of an address over TCP.
+ * Limits: `port-source.ts`. After 1 s of silence a sender gives way to another one of its address, after 5 s to any; without tracks, its
+ * stream ends after 3 s of silence or 15 s in all. Over TCP a port takes one connection, which counts in the shares of addresses
+ * (`ServerLimits`).
  * Specifications: ISO/IEC 13818-1, RFC 2250 (transport streams in RTP over UDP).
  */
 import { sharedMpegtsPort } from '../../config/index.ts';

@@ -4,7 +4,7 @@ import type { ChannelDefinition } from './channel-definition.ts';
 
 /** A channel whose output stream is named as a source. */
 export interface NamedChannel {
-  /** Of the inbound stream of the channel. */
+  /** The address of the channel's inbound stream. */
   readonly address: StreamAddress;
   readonly definition: ChannelDefinition;
 }

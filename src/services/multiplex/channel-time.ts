@@ -4,7 +4,7 @@
  */
 import type { Timebase } from '../../media/timebase.ts';
 
-/** Of how a stream says when its media time 0 was, which moves. */
+/** A stream that knows the wall clock of its media time 0, which moves. */
 interface Clocked {
   /** Wall clock, ms. Moves when it is off by more than a second. */
   readonly startedAt: number;

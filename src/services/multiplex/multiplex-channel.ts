@@ -32,7 +32,7 @@ export interface MultiplexChannelOptions {
   readonly find: (address: StreamAddress) => OutboundStream | undefined;
   /** In words, why the sources of the channel can never all be there, because one of them needs the channel; null: they can. */
   readonly loop: () => string | null;
-  /** Of the server: what its sources are made of now. */
+  /** The sources of all streams of the server, as they are now. */
   readonly lineage: StreamLineage;
   /** Another node makes the channel, or may do so. */
   readonly isOthers?: () => boolean;

@@ -1,11 +1,14 @@
 /**
- * Multiplex channels as a service: streams made of tracks of other output streams of this server, defined by `.mux` files or the API.
+ * Multiplex channels as a service: streams made of tracks of other output streams of this server, defined by `.mux` files, which the API
+ * writes as well.
  *
- * `ApplicationChannels` follows the folder of an application; a `MultiplexChannel` has a `SourceTap` on each of its sources and one inbound stream, and
- * `ChannelTime` brings the timelines of the sources together by the wall clock.
+ * `ApplicationChannels` follows the folder of an application; a `MultiplexChannel` has a `SourceTap` on each of its sources and one inbound
+ * stream, and `ChannelTime` brings the timelines of the sources together by the wall clock.
  *
- * Threads: the main one; packets cross by calls.
- * Limits: 100 sources, playlists, and tracks and renditions of each, 1000 of those in all; 1000 files of 2 MiB in a folder.
+ * Threads: the main one; packets cross by calls. A timer looks for missing sources twice a second.
+ * Limits: 100 sources, 100 tracks of each, 100 playlists, 100 renditions of each, 1000 tracks and 1000 renditions in all; 1000 files of 2
+ * MiB in a folder (`DefinitionFolder`).
+ * Specifications: none; `docs/guide/channels.md`, *Multiplex channels*, documents files and requests.
  */
 import { resolve } from 'node:path';
 import type { Application } from '../../core/application.ts';

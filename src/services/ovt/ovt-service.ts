@@ -7,8 +7,8 @@
  *
  * Threads: the main one.
  * Limits: 1000 edges, 16 MiB of unsent bytes per edge (then nothing until the next keyframes), 10 s without progress, 64 sessions per
- * connection, 10 s for a TLS handshake.
- * Specification: none is published; the layout is that of servers of version 0.20.
+ * connection, 10 s for a TLS handshake, 16 servers in a row (`relay-paths.ts`).
+ * Specifications: none is published; the layout is that of OvenMediaEngine 0.20.
  */
 import { readFileSync } from 'node:fs';
 import { openWithCertificate } from '../../delivery/tls/open-listener.ts';

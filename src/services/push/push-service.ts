@@ -1,11 +1,13 @@
 /**
- * Pushes as a service: tasks of the API and of map files send streams to other servers, and are kept in the state folder.
+ * Pushes as a service: tasks send streams to other servers. Those of the API are kept in the state folder, those of map files end with
+ * their streams.
  *
- * A `PushTask` holds a bounded queue, its state and its attempts; a `Destination` is one connection: RTMP(S), or a transport stream over SRT, UDP or TCP.
+ * A `PushTask` holds its state and its attempts, a `PushSession` one attempt with a bounded queue; a `Destination` is one connection:
+ * RTMP(S), or a transport stream over SRT, UDP or TCP.
  *
  * Threads: the main one.
- * Limits: the queue of a task drops to the next keyframe, 5 s to connect and 2 s for a send where the task names no others, 16 unfinished messages
- * a second of the receiver.
+ * Limits: 1000 tasks of the API in an application; a queue of 500 packets and 16 MiB, which drops to the next keyframe; 5 s to connect and
+ * 2 s for a send unless `Publishers/Push` says otherwise; 16 unfinished messages a second of an RTMP receiver.
  * Specifications: those of `services/rtmp` and `services/srt`.
  */
 import { srtMetrics } from '../../transport/srt/srt-metrics.ts';

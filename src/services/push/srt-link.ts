@@ -64,7 +64,7 @@ export class SrtLink implements PayloadLink, WatchedLink {
     void this.#call(callWish(options));
   }
 
-  /** Of the connection, as they are now. */
+  /** Present figures of the connection; null while there is none. */
   get statistics(): SrtStatistics | null {
     return this.#connection?.statistics ?? null;
   }

@@ -70,7 +70,7 @@ export class FilePublisher implements Publisher<FilePublisherSettings> {
   readonly library: RecordingLibrary;
   readonly #tasks: TaskRegistry<RecordRequest, RecordTask>;
   readonly #streams = new Map<string, RecordedStream>();
-  /** Of the last run. */
+  /** Files that the last run left unfinished. */
   #left: OpenRecording[] = [];
   #recovering: Promise<void> = Promise.resolve();
 

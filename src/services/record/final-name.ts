@@ -9,7 +9,7 @@ const MAX_NUMBERS = 10_000;
 const MAX_NAME = 255;
 /** A longer text is not an extension but part of the name, bytes. */
 const MAX_EXTENSION = 16;
-/** Of a file system without hard links. */
+/** Error codes of a file system without hard links. */
 const NO_LINKS: readonly (string | undefined)[] = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'];
 
 /**

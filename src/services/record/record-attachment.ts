@@ -28,8 +28,8 @@ export interface Attachment {
 export interface Waiting {
   readonly stream: PublishableStream;
   readonly place: RecordPlace;
-  /** Of the files. */
+  /** The folder of the files. */
   readonly folder: string;
-  /** Of the main track; -1 for any. */
+  /** Id of the main track; -1: any. */
   readonly trackId: number;
 }

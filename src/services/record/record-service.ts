@@ -1,11 +1,15 @@
 /**
- * Recordings as a service: tasks of the API and of map files write MP4 or MPEG-TS, and are kept in the state folder.
+ * Recordings as a service: tasks write MP4 or MPEG-TS. Those of the API are kept in the state folder, those of map files end with their
+ * streams.
  *
- * A `RecordTask` follows a stream and splits it by its rules; a `FileSink` writes behind a bounded queue, so that a killed server loses half a second
- * of media where the disk follows; `RecordJournal` knows what was open, and the next start finishes it.
+ * A `RecordTask` follows a stream and splits it by its rules; a `FileSink` writes behind a bounded queue, so that a killed server loses
+ * half a second of media while the disk keeps up. `RecordJournal` knows the open files, and the next start finishes them.
+ * `RecordingLibrary` serves the finished ones and removes them in time.
  *
- * Threads: the main one, whose writes and syncs are asynchronous; finished MP4 files are put in order by a thread of their own (`finalise.ts`).
- * Limits: 10 000 names in a sequence; a full disk pauses a task until there is room.
+ * Threads: the main one, whose writes and syncs are asynchronous; a thread of its own (`finalise.ts`) writes the indexes of MP4 files of
+ * 64 MiB and more.
+ * Limits: 1000 tasks of the API in an application, 16 MiB that wait for the disk a file, 10,000 names in a sequence, 100,000 files in the
+ * library; a full disk pauses a task until there is room.
  * Specifications: ISO/IEC 14496-12 (fragmented while it grows, with a `moov` at the end), ISO/IEC 13818-1.
  */
 import type { ApplicationAddress } from '../../core/stream-address.ts';

@@ -322,7 +322,7 @@ export class RecordTask extends FollowingTask<RecordRequest> {
       folders: place.folders,
       logger: this.#logger,
       count: (key, finished) => {
-        // From here on it is in the sums of the others.
+        // From here on the totals of the finished files include it.
         this.#unfinished.delete(file);
         return this.count(key, finished);
       },

@@ -63,7 +63,7 @@ export class RecordingIndex {
     return this.#entries.size;
   }
 
-  /** Of all files together. */
+  /** Bytes of all files together. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -77,7 +77,7 @@ export class RecordingIndex {
     return this.#applications.get(applicationKey(owner));
   }
 
-  /** Of each application that has any. */
+  /** The recordings of each application that has any. */
   applications(): Iterable<RecordingsByStart> {
     return this.#applications.values();
   }
@@ -163,7 +163,7 @@ export class RecordingIndex {
     });
   }
 
-  /** What changes between two pieces is appended behind them. */
+  /** All entries in pieces. Changes between two pieces are appended behind the last one. */
   *#lines(): Iterable<string> {
     let lines: string[] = [];
     for (const entry of this.#entries.values()) {

@@ -54,7 +54,7 @@ export interface RecordingLibraryOptions {
   readonly index: RecordingIndex;
   /** Where recordings may lie. */
   readonly allowed: AllowedFolders;
-  /** Of an application as it is now; null: none. */
+  /** The present retention of an application; null: none. */
   readonly retentionOf: (owner: ApplicationAddress) => Retention | null;
   readonly clock: Clock;
   readonly logger: Logger;

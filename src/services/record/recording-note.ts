@@ -17,7 +17,7 @@ export interface RecordingNote {
   readonly metadata: string;
   /** ms since the epoch. */
   readonly createdTime: number;
-  /** Of the file, by which it is found under another name; missing until it is made. */
+  /** Inode of the file, by which it is found under another name; missing until the file is made. */
   readonly inode?: string;
   /** Path of a file that was renamed before it was finalised; null while it has its temporary name. */
   readonly moved: string | null;

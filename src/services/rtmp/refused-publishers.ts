@@ -16,7 +16,7 @@ import type { RtmpLimits, RtmpTimeouts } from './rtmp-options.ts';
 const MAX_TOLD_PER_SECOND = 8;
 const DESCRIPTION = 'Too many connections, of your address or of all: try again later.';
 
-/** Of one listener; each connection it is given is closed when `refusal` of its timeouts is over at the latest. */
+/** The refused encoders of one listener. Closes each connection after the timeout `refusal` at the latest. */
 export class RefusedPublishers {
   readonly #clock: Clock;
   readonly #limits: RtmpLimits;

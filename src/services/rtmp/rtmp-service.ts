@@ -1,13 +1,14 @@
 /**
  * RTMP as a service: publishers on the ports of `Bind/Providers/RTMP`, in the clear and by TLS.
  *
- * An `RtmpProvider` for each port accepts an `RtmpConnection` for each socket; `RtmpSession` answers its commands, `PublishFeed` makes tracks
- * and packets of its messages and starts the stream (`ingest/stream-starter.ts`). The bytes are in `wire/rtmp`, and pushes by RTMP in
- * `services/push`.
+ * An `RtmpProvider` for each port accepts an `RtmpConnection` for each socket; `RtmpSession` answers its commands, `PublishFeed` makes
+ * tracks and packets of its messages and starts the stream (`ingest/stream-starter.ts`). The bytes are in `wire/rtmp`, and pushes by RTMP
+ * in `services/push`.
  *
  * Threads: the main one. A connection whose packets can wait rests between reads (`core/urgency.ts`).
- * Limits: `rtmp-options.ts` (2000 connections a port, 10 s for the handshake, 15 s to `publish`, memory for what came and not for what was
- * announced, 16 unfinished messages a second), turns of newcomers (`util/newcomer-turns.ts`), shares of addresses (`ServerLimits`).
+ * Limits: `rtmp-options.ts` (2000 connections a port, 10 s for the handshake, 15 s to `publish`, memory for bytes that have come rather
+ * than for announced ones, 16 unfinished messages a second), turns of newcomers (`util/newcomer-turns.ts`), shares of addresses
+ * (`ServerLimits`).
  * Specifications: Adobe's RTMP 1.0, AMF 0 and 3, FLV 10.1 annex E, Enhanced RTMP 2 (codecs and multitrack).
  */
 import { openWithCertificate } from '../../delivery/tls/open-listener.ts';

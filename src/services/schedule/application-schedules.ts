@@ -50,7 +50,7 @@ export class ApplicationSchedules {
   readonly #ready: Promise<void>;
   /** Files that were there at first are not new. */
   #isRead = false;
-  /** Of channels that have ended. */
+  /** Troubles of channels that have ended. */
   #pastTroubles = 0;
 
   constructor(options: ApplicationSchedulesOptions) {

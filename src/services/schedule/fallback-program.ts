@@ -5,7 +5,7 @@ const RETRY_MS = 1000;
 
 /** The fallback program of a channel: which of its items comes next, and since when none of them can be played. */
 export class FallbackProgram {
-  /** Of all its slots; null where the channel has none. */
+  /** The program of all fallback items; null where the channel has none. */
   readonly program: Program | null;
   readonly #timeline: ScheduleTimeline;
   #index = 0;

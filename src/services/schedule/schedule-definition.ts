@@ -42,7 +42,7 @@ export interface ScheduleItem {
 /** An item of a program that is on air. */
 export interface ItemOnAir {
   readonly item: ScheduleItem;
-  /** Of its program, ms since the epoch. */
+  /** Start of its program, ms since the epoch. */
   readonly programStartsAt: number;
   /** Milliseconds into the item. */
   readonly position: number;

@@ -1,12 +1,15 @@
 /**
  * Scheduled channels as a service: files and live streams played one after the other, by the clock, on streams that never break.
  *
- * `Schedules` has the channels of each application with a `Schedule` provider. What they are stands in `.sch` files
- * (`ApplicationSchedules`, `definition-file.ts`), which people write and the API writes. A `ScheduledChannel` decides what is on air: by the
- * clock alone (`ScheduleTimeline`), and by what its playout tells of items that end or fail. Media are the playout's (`playout/`).
+ * `Schedules` has the channels of each application with a `Schedule` provider. `ApplicationSchedules` follows their `.sch` files
+ * (`definition-file.ts`), which people write and the API writes. A `ScheduledChannel` decides what is on air: by the clock alone
+ * (`ScheduleTimeline`), and by reports of its playout about items that end or fail. `playout/` reads the media.
  *
- * Threads: the main one; a timer ten times a second for all channels.
- * Limits: those of `DefinitionFolder`; three files at once whose lengths are looked up, one of them about to play.
+ * Threads: the main one, with a timer for all channels: ten times a second while a channel is defined, else once. A worker reads schedule
+ * files of 32 KiB and more (`definition-thread.ts`).
+ * Limits: 1000 files of 2 MiB in a folder (`DefinitionFolder`); 5000 programs, 10,000 items and 50 time zones a channel; lengths of three
+ * files at once are looked up for an application, one of them for an item about to play.
+ * Specifications: none; `docs/guide/channels.md`, *Scheduled channels*, documents files and requests.
  */
 import type { Application } from '../../core/application.ts';
 import type { InboundStream } from '../../core/inbound-stream.ts';

@@ -7,7 +7,7 @@ export interface Slot {
   program: Program | null;
   /** Null: nothing is scheduled. */
   readonly item: ScheduleItem | null;
-  /** Of the item in its program; -1 for none. */
+  /** Place of the item in its program; -1: no item. */
   readonly index: number;
   /** Wall clock, ms. In the past the item has begun then. */
   readonly startsAt: number;

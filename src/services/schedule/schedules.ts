@@ -31,7 +31,7 @@ export class Schedules {
   #pace = 0;
   #ticks = 0;
   readonly #turn: () => void;
-  /** Of applications that have ended. */
+  /** Troubles of applications that have ended. */
   #pastTroubles = 0;
   #closed = false;
 

@@ -153,7 +153,7 @@ export class SrtPublication implements LimitedSession, WatchedLink {
     }
   }
 
-  /** Of the connection, as they are now. */
+  /** Present figures of the connection; null while there is none. */
   get statistics(): SrtStatistics | null {
     return this.#connection?.statistics ?? null;
   }

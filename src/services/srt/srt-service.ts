@@ -1,13 +1,13 @@
 /**
  * SRT as a service: publishers on the ports of `Bind/Providers/SRT`, viewers on those of `Bind/Publishers/SRT`.
  *
- * `SrtProvider` makes an `SrtPublication` of each connection that publishes, whose transport stream `TransportFeed` reads; `SrtPublisher` muxes
- * one transport stream for each outbound stream and playlist and sends it to all viewers of it. The port with its connections is
+ * `SrtProvider` makes an `SrtPublication` of each connection that publishes, whose transport stream `TransportFeed` reads; `SrtPublisher`
+ * muxes one transport stream for each outbound stream and playlist and sends it to all viewers of it. The port with its connections is
  * `transport/srt`, the state machine `wire/srt`, the socket `native/udp`; pushes by SRT are in `services/push`.
  *
  * Threads: the main one.
- * Limits: 2000 publishers and 5000 viewers a port, wrong keys by address (`Limits/PerAddress/KeyTrials`); without a track for 15 s, or silent for
- * 3 s before the first, a publication ends.
+ * Limits: 2000 publishers and 5000 viewers a port, wrong keys by address (`Limits/PerAddress/KeyTrials`); a publication without tracks ends
+ * after 15 s, or after 3 s of silence.
  * Specifications: draft-sharabayko-srt-01, the access control of SRT's stream ids, ISO/IEC 13818-1.
  */
 import type { ServerConfig } from '../../config/index.ts';

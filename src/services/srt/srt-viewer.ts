@@ -50,7 +50,7 @@ export class SrtViewer implements LimitedSession, WatchedLink {
     return this.#options.logger;
   }
 
-  /** Of the connection, as they are now. */
+  /** Present figures of the connection; null while there is none. */
   get statistics(): SrtStatistics | null {
     return this.#connection?.statistics ?? null;
   }

@@ -225,7 +225,7 @@ function relayPlan(side: string, bind: WebrtcBind | undefined, sources: AddressS
 function placesToListen(plans: readonly RelayPlan[]): RelayPlan['listen'] {
   const places = plans.flatMap(({ listen }) => listen);
   const find = (host: string, port: number): number => places.findIndex((other) => other.host === host && other.port === port);
-  // Where the port is open on all addresses, none of them can have it for itself, and needs not.
+  // A port that is open on all addresses cannot be opened on one of them as well, and needs no opening there.
   return places.filter(({ host, port }, n) => find(host, port) === n && (host === wildcardOf(host) || find(wildcardOf(host), port) < 0));
 }
 

@@ -2,16 +2,16 @@
  * WebRTC as a service: viewers and publishers on the ports of `Bind/Publishers/WebRTC` and `Bind/Providers/WebRTC`, by WHEP, WHIP and the
  * signalling of OvenPlayer and OvenLiveKit.
  *
- * `transport/` has what both directions share: media ports, sessions, paths, the relay for TCP, and the seam to the addon (`fanout/`;
- * `script-fanout/` is what a machine without a compiler gets, for a handful of viewers, and can be deleted in one go). `signalling/` answers HTTP
- * and WebSockets, `play/` serves streams, `ingest/` makes streams of what publishers send. `peers.ts` puts them together.
+ * Both directions share `transport/`: media ports, sessions, paths, the relay for TCP, and the seam to the addon (`fanout/`; without the
+ * addon `script-fanout/` serves a handful of viewers, and can be deleted in one go). `signalling/` answers HTTP and WebSockets, `play/`
+ * serves streams, `ingest/` makes streams of publishers' packets. `peers.ts` puts them together.
  *
- * Threads: SRTP, sends and retransmission are in sender and receiver threads of the addon; signalling, DTLS, congestion control and packets of
- * publishers on the main one.
- * Limits: `transport/session-quota.ts` (sessions by address, those that wait for their first check apart), 64 KiB a body, 10 s to send it; a path
- * carries nothing before it answered a check of ours.
- * Specifications: RFC 8825 and those it names (8445, 8489, 6544, 5764, 3711, 7714, 8834, 4585, 4588), RFC 9725 (WHIP), draft-ietf-wish-whep,
- * RFC 8656 (TURN over TCP), draft-holmer-rmcat-transport-wide-cc-extensions.
+ * Threads: SRTP, sends and retransmission are in sender and receiver threads of the addon; signalling, DTLS, congestion control and packets
+ * of publishers on the main one.
+ * Limits: `transport/session-quota.ts` (sessions by address, those that wait for their first check apart), 64 KiB a body, 10 s to send it;
+ * a path carries nothing before it answered a check of ours.
+ * Specifications: RFC 8825 and those it names (8445, 8489, 6544, 5764, 3711, 7714, 8834, 4585, 4588), RFC 9725 (WHIP),
+ * draft-ietf-wish-whep, RFC 8656 (TURN over TCP), draft-holmer-rmcat-transport-wide-cc-extensions.
  */
 import type { Service, ServiceContext } from '../service.ts';
 

@@ -35,7 +35,7 @@ export class AudioOutput {
   #format: SampleFormat | null = null;
   #chain: FilterChain | null = null;
   #open: OpenEncoder | null = null;
-  /** Of the encoder. */
+  /** Sample rate of the encoder. */
   #sampleRate = 0;
   #channels = 0;
   /** Where the next sample for the encoder belongs, in samples. */
@@ -43,7 +43,7 @@ export class AudioOutput {
   /** Where the next decoded sample is expected, in the source's samples. */
   #expected = Number.NaN;
   readonly #errors: ErrorRun;
-  /** Of the encoder that opened last. */
+  /** Module of the encoder that opened last. */
   #module: CodecModule | null = null;
   #failed = false;
   /** The part at work. */

@@ -18,7 +18,7 @@ const PIXEL_FORMAT = 'yuv420p';
 const KEYFRAME_TICKS = 180_000;
 /** Maximum keyframe interval in frames; keyframes are normally forced, so this is for still films. */
 const MAX_GOP = 600;
-/** Of 4K: larger frames are made smaller. */
+/** Pixels of 4K: larger frames are made smaller. */
 const MAX_PIXELS = 4096 * 2160;
 const DEFAULT_FRAMERATE = 25;
 /** A higher rate is a container's timebase, not a frame rate. */

@@ -79,7 +79,7 @@ export class FrameOutput {
   #duration = 0;
   #lastDts = Number.NEGATIVE_INFINITY;
   readonly #errors: ErrorRun;
-  /** Of the encoder that opened last. */
+  /** Module of the encoder that opened last. */
   #module: CodecModule | null = null;
   #failed = false;
 

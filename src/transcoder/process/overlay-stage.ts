@@ -24,7 +24,7 @@ const MAX_PIXELS = 8192 * 4096;
 export interface OverlayStageOptions {
   readonly overlays: readonly OverlayRequest[];
   readonly format: FrameFormat;
-  /** Of the encoder, by the library's name. */
+  /** Pixel format of the encoder, by the library's name. */
   readonly pixelFormat: string;
   readonly pool: FramePool;
   /** Logs why an image is left out. */

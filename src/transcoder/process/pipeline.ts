@@ -40,7 +40,7 @@ export interface InputPacket {
 /** Entries of the queue in front of a decoder, in order. */
 export type PipelineInput = { readonly source: SourceMessage } | { readonly packet: InputPacket };
 
-/** What a process provides to each of its pipelines. */
+/** The tools of a process, for each of its pipelines. */
 export interface PipelineTools {
   readonly clock: Clock;
   readonly pool: FramePool;

@@ -18,7 +18,7 @@ export interface GateOptions {
   readonly proxyProtocol?: boolean;
 }
 
-/** Of one listener. */
+/** The gate of one listener. */
 export class ConnectionGate {
   readonly #options: GateOptions;
   /** Clients announced by proxies, by the address of the proxy's connection. Bounded by the number of connections. */

@@ -51,7 +51,7 @@ export class LinkReporter {
     this.#logger = options.logger;
   }
 
-  /** Of every connection; nothing is measured for it, so ask as often as you like. */
+  /** Present figures of every connection. Asking costs nothing: they are counted anyway. */
   statistics(): LinkStatistics[] {
     return Array.from(this.#links.keys()).flatMap(({ labels, statistics }) => (statistics === null ? [] : { ...labels, ...statistics }));
   }

@@ -35,7 +35,7 @@ export interface SrtListenerConfig {
 
 /** Options of listening, for a publisher or provider. */
 export interface SrtListenerOptions extends SrtListenerConfig {
-  /** What callers may do here; a caller whose stream id requests something else (`m`) is refused. */
+  /** The service for callers; a caller whose stream id requests another one (`m`) is refused. */
   readonly mode: 'publish' | 'request';
   readonly clock: Clock;
   /** Connections of one port at once; more callers are refused. */

@@ -17,7 +17,7 @@ interface ViewSettings {
   readonly cacheControl: CacheControlSettings;
 }
 
-/** Of LL-HLS. */
+/** Settings of the view of LL-HLS. */
 export interface LlhlsViewSettings extends ViewSettings {
   /** Tells the names of one run of the stream from those of the next. */
   readonly runMark: string;
@@ -29,7 +29,7 @@ export interface LlhlsViewSettings extends ViewSettings {
   readonly defaultLegacy: boolean;
 }
 
-/** Of HLS over MPEG-TS. */
+/** Settings of the view of HLS over MPEG-TS. */
 export interface HlsViewSettings extends ViewSettings {
   readonly originMode: boolean;
   /** Seconds. */

@@ -36,7 +36,7 @@ export interface IngestFeedOptions {
   readonly agreement: IngestAgreement;
   readonly clock: Clock;
   readonly keyframeInterval: number;
-  /** Of the layers, by their names; empty: of the first video track without layers. */
+  /** Capabilities of the layers, by name; the empty name is the first video track without layers. */
   readonly capabilities?: ReadonlyMap<string, VideoCapability>;
   /** Sends RTCP to the publisher. */
   readonly send: (packet: Uint8Array) => void;

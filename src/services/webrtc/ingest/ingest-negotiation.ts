@@ -77,7 +77,7 @@ const KNOWN_EXTENSIONS: readonly string[] = [
 const KNOWN_FEEDBACK = ['ccm fir', 'nack', 'nack pli', 'transport-cc', 'goog-remb'];
 /** Tracks of one publisher. */
 const MAX_TRACKS = 8;
-/** Of a track that cannot be received, in the log: browsers offer a dozen. */
+/** Limit of codecs that the log names for a track that cannot be received: browsers offer a dozen. */
 const MAX_NAMED_CODECS = 8;
 
 /** Our offer: one video and one audio m-line. */

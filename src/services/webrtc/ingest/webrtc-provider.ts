@@ -16,7 +16,7 @@ const TICK_MS = 20;
 export interface WebrtcProviderOptions {
   readonly gate: IngestGate;
   readonly transport: PeerTransport;
-  /** Of an application; null when there is none of that name, or it takes no WebRTC. */
+  /** Settings of an application; null: there is none of that name, or it takes no WebRTC. */
   readonly settingsOf: (vhost: string, app: string) => WebrtcIngestSettings | null;
   readonly clock: Clock;
   readonly logger: Logger;

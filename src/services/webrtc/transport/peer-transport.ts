@@ -53,7 +53,7 @@ export interface PeerTransportOptions extends PeerPorts {
   readonly threads: number;
   /** Sessions of one address. */
   readonly shares?: PeerShares;
-  /** Of all viewers: connections by TCP take some. */
+  /** File descriptors of all viewers: connections by TCP take some. */
   readonly descriptors?: DescriptorLedger;
   /** How datagrams leave, where that is measured. */
   readonly sendMode?: SendMode;
@@ -143,7 +143,7 @@ export class PeerTransport implements PeerOwner {
     const transport = new PeerTransport(options);
     const { ports, publishPorts = [] } = options;
     try {
-      // Where a port is open on all addresses, none of them can have it for itself, and needs not.
+      // A port that is open on all addresses cannot be opened on one of them as well, and needs no opening there.
       for (const { host, port } of [...ports, ...publishPorts]) if (host === wildcardOf(host)) await transport.#bindOnce(host, port);
       for (const { host, port } of [...ports, ...publishPorts]) {
         if (!transport.#ports.has(`${wildcardOf(host)} ${port}`)) await transport.#bindOnce(host, port);

@@ -93,7 +93,7 @@ export class Demuxer {
   readonly streams: readonly FileStream[];
   /** Streams that are neither video nor audio, or have no decoder. */
   readonly omitted: readonly string[];
-  /** Of the first frame of video, or of audio where there is none, seconds in the time of the packets, which begins at `startSeconds`. */
+  /** The first frame of video, or of audio where there is none, seconds in the time of the packets, which begins at `startSeconds`. */
   readonly firstFrame: number;
   /** From there to the end, seconds; null when the file does not tell. */
   readonly length: number | null;

@@ -13,7 +13,7 @@ const COUNT_TOLERANCE = 0.02;
 
 /** hls.js matches a segment that begins within this many seconds of the wanted time, and skips a shorter rest of the previous segment. */
 const LOOKUP_SECONDS = 0.25;
-/** Of parts that are short anyway so much of a part may not be left. */
+/** The last part of a segment must have this share of a chunk, where that is less than `LOOKUP_SECONDS`. */
 const MIN_LAST_PART = 0.6;
 /** How much longer than a chunk a part may become so that less remains. */
 const STRETCH = 1.1;

@@ -54,7 +54,7 @@ export class Segmenter {
   #part = 0;
   #partStart = 0;
   #samples: TimedSample[] = [];
-  /** Of the frames in `#samples`, and of all frames of the segment. */
+  /** Bytes of the frames in `#samples`; those of all frames of the segment are in `#segmentBytes`. */
   #partBytes = 0;
   #segmentBytes = 0;
   /** End of the listed media, ticks; null before the first part and after a change of timescale. */

@@ -7,7 +7,7 @@ import type { LlhlsUpdate } from '../../wire/fmp4/update.ts';
 
 /** Media, seconds, between the listing of the part before and that of the rest: longer than it takes to load a part. */
 const MIN_PAUSE = 0.25;
-/** Of short parts so much of one. */
+/** The pause as a share of a part, where that is less than `MIN_PAUSE`. */
 const MIN_SHARE = 0.5;
 
 /** One for each track. Holds at most the media of `MIN_PAUSE`: a part, the end of its segment and the beginning of the next. */

@@ -20,7 +20,7 @@ const FRAME_S = 1024 / 48_000;
 /** Media time, seconds. */
 interface Segment {
   readonly start: number;
-  /** Of its frames and its audio. */
+  /** Times of its frames; those of its audio are in `audio`. */
   readonly video: readonly number[];
   readonly audio: readonly number[];
   /** The newest frame that had come when it was finished. */

@@ -87,7 +87,7 @@ export class TsSegmenter {
   #isWithoutAudio = false;
   /** Null before the first segment. */
   #nextNumber: number | null = null;
-  /** Of the last finished segment. */
+  /** Slot of the last finished segment. */
   #listedSlot = -1;
   #discontinuity = false;
   #discontinuities = 0;

@@ -26,7 +26,7 @@ export interface SegmentModel {
   readonly parts: PartModel[];
   /** The bytes of a complete segment that is not the sum of its parts; null if it is. */
   whole: readonly Span[] | null;
-  /** Of all parts, once the complete segment has been requested. */
+  /** Spans of all parts; null until the complete segment is requested. */
   spans: readonly Span[] | null;
   /** Seconds; null while the segment grows. */
   duration: number | null;

@@ -72,7 +72,7 @@ const PROFILES = [7, 1];
 /** Type, version, epoch, sequence number and length of a record (RFC 6347 section 4.1). */
 const RECORD_HEAD = 13;
 const DTLS_1_2 = 0xfefd;
-/** Of our goodbye: the library has counted a few records, so this number was never used. */
+/** The sequence number of our goodbye: the library has counted a few records, so this one was never used. */
 const LAST_SEQUENCE = 0x1_0000;
 const ContentType = { ALERT: 21, HANDSHAKE: 22 } as const;
 const WARNING = 1;
