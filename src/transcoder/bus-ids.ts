@@ -14,7 +14,10 @@ const VENDORS: readonly (readonly [CodecModule, readonly string[]])[] = [
   [CodecModule.AMF, [AMD]],
 ];
 
-/** Bus identifiers such as `0000:00:02.0`, of modules that have exactly one device here: of several the codec library chooses, and does not say which. */
+/**
+ * Bus identifiers such as `0000:00:02.0`, of modules that have exactly one device here: among several the codec library chooses, and does
+ * not say which.
+ */
 export async function busIds(root = '/'): Promise<ReadonlyMap<CodecModule, string>> {
   const devices = await renderDevices(join(root, 'sys/class/drm'));
   // In containers the driver lists cards that have no device node.

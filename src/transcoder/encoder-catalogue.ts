@@ -173,7 +173,7 @@ export function chooseEncoders(
 /** A decoder to try, by the library's name. */
 export interface DecoderCandidate {
   readonly name: string;
-  /** As that of an encoder. */
+  /** Index of the device, as for an encoder. */
   readonly device?: number;
 }
 

@@ -32,7 +32,7 @@ interface FfmpegFilePacket {
 /** A file that is open in the server. */
 export interface OpenedFile {
   readonly descriptor: number;
-  /** Aborted when the file is closed, and what reads it ends. */
+  /** Aborted when the file is closed: its reader ends then. */
   readonly closed: AbortSignal;
 }
 

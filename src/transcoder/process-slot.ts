@@ -20,7 +20,7 @@ const SUSPICIOUS_MS = 60_000;
 const IDLE_MS = 10_000;
 /** A job whose process takes none of its packets in this many rounds of the watch hangs in a codec. */
 const STUCK_ROUNDS = 10;
-/** So does a job that its process has not closed after this many. */
+/** A job that its process has not closed after this many rounds hangs as well. */
 const CLOSE_ROUNDS = 5;
 /** A process that hangs with a job, and has sent nothing for more than this many rounds, hangs with all of them. */
 const SILENT_ROUNDS = 5;
@@ -174,7 +174,7 @@ export class ProcessSlot {
         onExit,
       });
     } catch (error) {
-      // Without memory for another process, for one.
+      // For example, without memory for another process.
       onExit(`it could not be started: ${messageOf(error)}`);
     }
   }

@@ -110,7 +110,7 @@ export class TranscoderSupervisor implements Transcoder {
     );
   }
 
-  /** That of the codec library, once a process has told it. */
+  /** Version of the codec library; null before a process has told it. */
   get libraryVersion(): string | null {
     return this.#hello?.version ?? null;
   }

@@ -18,7 +18,7 @@ import { DEFAULT_MPEGTS_TIMEOUTS, type MpegtsRoute, type MpegtsTimeouts, PortSou
 
 /** Interval of the deadline checks. */
 const SWEEP_INTERVAL_MS = 100;
-/** Asked of the system for each socket, bytes: a second of a fast stream; it may grant less. */
+/** Receive buffer of each socket, bytes: a second of a fast stream. The system may grant less. */
 const RECEIVE_BUFFER = 4_194_304;
 
 /** A multicast group, joined on every UDP port. */
@@ -59,7 +59,7 @@ export class MpegtsProvider {
   readonly #sources = new Map<number, PortSource>();
   readonly #sockets: Socket[] = [];
   readonly #servers: net.Server[] = [];
-  /** Since when nothing of each has become a stream, monotonic ms. */
+  /** Open connections, with the time since which each has had no stream, monotonic ms. */
   readonly #connections = new Map<net.Socket, number>();
   #sweep: NodeJS.Timeout | null = null;
 

@@ -11,7 +11,7 @@ import type { Logger } from '../../util/logger.ts';
 import { faultDetail } from '../../util/message-of.ts';
 import type { RefusalLog } from '../../util/refusal-log.ts';
 
-/** Where the stream of a port goes, as the applications say at the moment. */
+/** The application for the stream of a port, as the applications say at the moment. */
 export interface MpegtsRoute {
   readonly streamName: string;
   readonly audioLabels: readonly AudioMapEntry[];
@@ -48,13 +48,13 @@ export const DEFAULT_MPEGTS_TIMEOUTS: MpegtsTimeouts = {
 /** Counts of unused packets. */
 export interface PortCounters {
   datagrams: number;
-  /** From a second sender while the first one sends. */
+  /** Datagrams of a second sender while the first one sends. */
   foreign: number;
   /** Datagrams of senders that are not allowed on this port. */
   barred: number;
-  /** No transport stream inside. */
+  /** Datagrams without a transport stream. */
   foreignFormat: number;
-  /** For a port that no application takes, or whose stream was refused. */
+  /** Datagrams for a port that no application takes, or whose stream was refused. */
   unrouted: number;
 }
 

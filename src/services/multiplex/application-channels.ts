@@ -25,7 +25,7 @@ export interface ApplicationChannelsOptions {
   readonly lineage: MultiplexChannelOptions['lineage'];
   /** Which node's channels are played; default: all are ours. */
   readonly work?: SharedWork;
-  /** Channels are others now. */
+  /** Called when channels have come, gone or changed. */
   readonly onChanged: () => void;
   readonly logger: Logger;
 }

@@ -44,7 +44,7 @@ export class ChannelTime {
   }
 }
 
-/** Where the packets of one source belong. */
+/** The place of one source's packets in the time of the channel. */
 export class SourceTime {
   readonly #stream: Clocked;
   readonly #time: ChannelTime;
@@ -60,7 +60,7 @@ export class SourceTime {
     this.#time = time;
   }
 
-  /** By how much the clock of the source has moved unheeded, ms; infinite before its first packet. */
+  /** Unheeded movement of the source's clock, ms; infinite before its first packet. */
   get move(): number {
     if (this.#told === null) return Number.POSITIVE_INFINITY;
     return this.#stream.startedAt === this.#told ? 0 : this.#stream.startedAt - this.#startedAt;

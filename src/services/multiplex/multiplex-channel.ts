@@ -24,7 +24,7 @@ const FAULT = { noStreamUrl: 400, noTrack: 404, loop: 508 } as const;
 
 const ELSEWHERE = 'another node makes it';
 
-/** Its application and what finds its sources. */
+/** The channel's definition, its application, and the means to find its sources. */
 export interface MultiplexChannelOptions {
   readonly definition: ChannelDefinition;
   readonly application: Application;

@@ -34,7 +34,7 @@ export interface Destination {
   readonly dropped: number;
   /** Sends one packet of a selected track, after `onOpen`. False: wait for `onWritable` before the next one. */
   write(packet: Packet): boolean;
-  /** Lets go what `write` gathered. */
+  /** Sends the packets that `write` gathered. */
   flush(): void;
   /** Takes leave of the receiver; resolves when the connection is gone, after a second at the latest. Idempotent. */
   close(): Promise<void>;

@@ -15,7 +15,7 @@ const MAX_PORT = 65_535;
 /** Ports for URLs without one: the defaults of the SRT and MPEG-TS providers, here and in the reference server. */
 export const DEFAULT_PORTS: Readonly<Record<string, number>> = { srt: 9999, udp: 4000, tcp: 4000 };
 
-/** Throws `PushFailure` for a URL whose port is none. */
+/** Throws `PushFailure` for a URL with an invalid port. */
 export function parseHostUrl(url: string): HostUrl {
   const groups = PATTERN.exec(url)?.groups;
   const scheme = (groups?.['scheme'] ?? '').toLowerCase();

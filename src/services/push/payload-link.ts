@@ -15,7 +15,7 @@ export interface PayloadLink {
   flush(): void;
   /** Ends the connection and reports the failure. */
   fail(failure: PushFailure): void;
-  /** Takes leave behind what still waits; resolves when the connection is gone. Idempotent. */
+  /** Takes leave after the waiting payloads; resolves when the connection is gone. Idempotent. */
   close(): Promise<void>;
 }
 

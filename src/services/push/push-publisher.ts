@@ -30,7 +30,7 @@ import { type PushRequest, secretsOfPush, storedPushRequest } from './push-reque
 import { PushStream } from './push-stream.ts';
 import { type PushContext, PushTask } from './push-task.ts';
 
-/** How often it is looked whose tasks are, ms. */
+/** Interval of the check which tasks are this node's, ms. */
 const LOOK_MS = 500;
 const CONFIG_ID_BYTES = 3;
 const DEFAULT_TIMEOUTS: PushTimeouts = { connection: 5000, send: 2000 };

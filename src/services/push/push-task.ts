@@ -124,7 +124,7 @@ export class PushTask extends FollowingTask<PushRequest> {
     return this.#pushing ? Math.round(this.#context.clock.monotonic() - this.#openedAt) : this.#lastTime;
   }
 
-  /** This connection included. */
+  /** Totals of all connections, the present one included. */
   override get totals(): TaskTotals {
     const { sequence, bytes, time } = this.#totals;
     return { sequence, bytes: bytes + (this.#session?.sentBytes ?? 0), time: time + (this.#pushing ? this.sentTime : 0) };

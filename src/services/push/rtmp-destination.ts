@@ -131,7 +131,7 @@ export class RtmpDestination implements Destination {
     this.#options.events.onOpen();
   }
 
-  /** Decoder configurations precede what needs them. */
+  /** Decoder configurations precede the packets that need them. */
   #configure(track: MediaTrack, timestamp: number): void {
     const before = this.#sent.get(track.id);
     this.#sent.set(track.id, track);

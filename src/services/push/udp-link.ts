@@ -9,7 +9,7 @@ const BURST = 32;
 const BURST_INTERVAL_MS = 1;
 /** Limit of datagrams that wait for their burst before packets have to wait. */
 const MAX_WAIT = 1024;
-/** For what still waits when the task ends. */
+/** Time for the datagrams that still wait when the task ends. */
 const LINGER_MS = 1000;
 const SEND_BUFFER = 1024 * 1024;
 

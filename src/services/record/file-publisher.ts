@@ -56,8 +56,8 @@ export interface FilePublisherOptions {
 }
 
 /**
- * Registered in the core, which attaches streams and closes them. The server calls `start` before streams come and `stop` after they are
- * gone.
+ * Registered in the core, which attaches streams and closes them. The server calls `load` before streams come, `recover` once it has
+ * started, and `stop` after the streams are gone.
  */
 export class FilePublisher implements Publisher<FilePublisherSettings> {
   readonly kind = PublisherKind.FILE;

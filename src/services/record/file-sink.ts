@@ -44,9 +44,9 @@ export class FileSink {
   #accepted = 0;
   /** Bytes in the file, including the remains of a failed write. */
   #written = 0;
-  /** Where the calls of `write` end that are not wholly in the file. */
+  /** Ends of the calls of `write` that are not wholly in the file. */
   readonly #ends: number[] = [];
-  /** Where the last call ends that is. */
+  /** End of the last call that is wholly in the file. */
   #whole = 0;
   #pumping: Promise<void> | null = null;
   #syncing: Promise<void> | null = null;

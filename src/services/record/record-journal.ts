@@ -335,7 +335,7 @@ export class RecordJournal {
     return file;
   }
 
-  /** True when it was for want of room, and is tried again. */
+  /** True when a full disk was the cause, and the file is tried again. */
   #waitWhenFull(error: unknown, key: string, end: RecordingEnd, means: FinishMeans): boolean {
     return DISK_FULL.includes((error as NodeJS.ErrnoException | null)?.code) && this.#wait(key, end, means);
   }

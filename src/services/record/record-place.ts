@@ -1,4 +1,4 @@
-/** Where the recordings of an application go: its settings, and the folders that are allowed. */
+/** The place of an application's recordings: its settings, and the allowed folders. */
 import { join, relative, resolve } from 'node:path';
 import { AllowedFolders } from '../../util/allowed-folders.ts';
 import { belowRoot, DEFAULT_FILE_PATH, DEFAULT_INFO_PATH, expandPath, type PathValues, refuseContainer } from './record-path.ts';

@@ -85,7 +85,7 @@ export class RecordTask extends FollowingTask<RecordRequest> {
   #sequence: number;
   #startTime: number | null = null;
   #finishTime: number | null = null;
-  /** The file that `#outputFile` is about, and where it goes. */
+  /** The file of `#outputFile`, and its place. */
   #shown: { readonly file: RecordFile; readonly place: RecordPlace } | null = null;
   #outputFile: string | null = null;
   #outputInfo: string | null = null;
@@ -283,7 +283,7 @@ export class RecordTask extends FollowingTask<RecordRequest> {
     return attachment.split.splitsAt(presentedAt(packet), this.#context.clock.now());
   }
 
-  /** Shows what of a file waits for the disk. */
+  /** The gauge of a file's bytes that wait for the disk. */
   #gaugeFor({ stream }: Attachment): QueueGauge {
     return this.#context.queues.gauge({
       urn: `mngq:v=${this.vhost}#${this.app}:s=/${stream.name}:p=pub:r=streamworker_[file]_${this.request.id}`,

@@ -7,7 +7,7 @@ import type { Logger } from '../../util/logger.ts';
 import type { IndexedRecording } from './indexed-recording.ts';
 import { RecordingsByStart } from './recordings-by-start.ts';
 
-/** Files that are known; of more the earliest finished are forgotten, and stay where they are. */
+/** Limit of known files: beyond it the earliest finished ones are forgotten, and stay where they are. */
 const MAX_INDEXED = 100_000;
 /** Obsolete lines are removed when there are as many as valid ones, and at least this many. */
 const MIN_STALE = 1000;

@@ -1,4 +1,4 @@
-/** Recorded files to be watched: listed by time, opened where they may lie, and removed when they are too old or too many. */
+/** Recorded files to be watched: listed by time, opened in the allowed folders, removed when they are too old or too large together. */
 import { type BigIntStats, constants } from 'node:fs';
 import { access, type FileHandle, lstat, open, unlink } from 'node:fs/promises';
 import { dirname } from 'node:path';

@@ -11,7 +11,7 @@ export interface RecordingNote {
   readonly root?: string | null;
   readonly filePath: string;
   readonly infoPath: string;
-  /** Wall clock of its first frame, ms since the epoch: `values` have when it was made, later by what waited. Missing in earlier notes. */
+  /** Wall clock of its first frame, ms since the epoch; the start time in `values` is later by the media that waited. Missing in old notes. */
   readonly mediaStart?: number;
   readonly values: Omit<PathValues, 'endTime'>;
   readonly metadata: string;

@@ -1,4 +1,4 @@
-/** When a recording continues in a new file: after an interval, or at times of the day. */
+/** Rules by which a recording continues in a new file: after an interval, or at times of the day. */
 
 const FIELDS = [
   { name: 'second', most: 59 },

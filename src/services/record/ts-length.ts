@@ -1,4 +1,4 @@
-/** How long an MPEG-TS recording is, by its own timestamps. */
+/** The length of an MPEG-TS recording, by its own timestamps. */
 import { open } from 'node:fs/promises';
 import { PtsSpan } from '../../containers/mpegts/pts-span.ts';
 

@@ -1,4 +1,4 @@
-/** Where a recorded file can be cut for players: pieces that begin with a keyframe, found by reading it once. */
+/** Pieces of a recorded file for players: each begins with a keyframe. They are found by reading the file once. */
 import type { FileHandle } from 'node:fs/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { readMovieFragment } from '../../containers/isobmff/fragment-reader.ts';

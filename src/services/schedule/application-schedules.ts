@@ -1,4 +1,4 @@
-/** The scheduled channels of one application: what its folder defines, each with what plays it. */
+/** The scheduled channels of one application: the definitions in its folder, each with its player. */
 import type { Application } from '../../core/application.ts';
 import { OWN_WORK, type SharedWork } from '../../core/shared-work.ts';
 import { isAddressableName } from '../../core/stream-address.ts';

@@ -7,7 +7,7 @@ import type { ScheduledChannel } from './scheduled-channel.ts';
 /** The end of an endless program: the last moment that the reference server can name, ms since the epoch. */
 const NEVER = 9_223_372_036_854;
 
-/** The definition of a channel, with what of it is on air at `now`; `channel` is undefined where it has none that plays. */
+/** The definition of a channel, with its item on air at `now`; `channel` is undefined while the channel does not play. */
 export function scheduledChannelInformation(
   definition: ScheduleDefinition,
   channel: Pick<ScheduledChannel, 'settings' | 'onAir'> | undefined,

@@ -1,4 +1,4 @@
-/** Opens what plays the channels of an application: a stream of it, and a playout on that. */
+/** Opens the players of an application's channels: for each a stream of the application, and a playout on it. */
 import type { Application } from '../../core/application.ts';
 import { ProviderKind, SourceType } from '../../core/kinds.ts';
 import { addressOf } from '../../core/stream-address.ts';
@@ -41,7 +41,7 @@ export function channelPlayouts(options: ChannelPlayoutsOptions): OpenPlayout {
       onClose: ({ detail }) => onLost(detail),
       onWatched: () => playout.wake(),
     });
-    // It is there before anything of it can be played, and while nothing is.
+    // The stream is there before its first item can be played, and while no item is.
     stream.show();
     // Repeated failures are logged by the code that decides about them.
     const logger = parent.limited.child({ stream: name });
@@ -58,7 +58,7 @@ export function channelPlayouts(options: ChannelPlayoutsOptions): OpenPlayout {
   };
 }
 
-/** That of files which name none first. */
+/** Languages of subtitles, the default one first: it is that of files without a language in their names. */
 function languagesOf({ definition }: Application): string[] {
   const tracks = subtitleTracks(definition.config.outputProfiles?.mediaOptions?.subtitles);
   return tracks.sort((a, b) => Number(b.isDefault) - Number(a.isDefault)).map(({ language }) => language);

@@ -71,7 +71,7 @@ function itemLine({ url, start, duration, fallbackOnErr }: ScheduleItem): string
 
 function attribute(name: string, value: string | number | boolean): string {
   if (typeof value !== 'string') return ` ${name}="${value}"`;
-  // Readers make blanks of the others.
+  // XML readers make blanks of tabs and line ends.
   const text = escapeXml(value).replaceAll(/["\t\n\r]/g, (character) => `&#${character.charCodeAt(0)};`);
   return ` ${name}="${text}"`;
 }

@@ -80,7 +80,7 @@ export const DEFAULT_SETTINGS: Omit<ChannelSettings, 'name'> = {
 
 /** To the end of the file, or of the program. */
 export const UNLIMITED = -1;
-/** Players see nothing of less. */
+/** A shorter item would not be seen. */
 const MIN_ITEM_MS = 1000;
 
 /** Each is encoded, packaged and listed all the time. */

@@ -68,7 +68,7 @@ function offsetOf(zone: string, moment: number): number {
   return sign === '-' ? -offset : offset;
 }
 
-/** They are dear to make. */
+/** The format of a zone, kept because it is expensive to make; null for an unknown zone. */
 function formatOf(zone: string): Intl.DateTimeFormat | null {
   const known = formats.get(zone);
   if (known !== undefined) return known;

@@ -1,4 +1,4 @@
-/** Where a schedule is at a moment: every moment belongs to one slot. Times are sums of lengths from the beginning of the program on. */
+/** The position of a schedule at a moment: every moment belongs to one slot. Times are sums of lengths from the beginning of the program on. */
 import { isLive, type Program, type ScheduleItem, UNLIMITED } from './schedule-definition.ts';
 
 /** A span of time and the item to play in it. */
@@ -9,7 +9,7 @@ export interface Slot {
   readonly item: ScheduleItem | null;
   /** Place of the item in its program; -1: no item. */
   readonly index: number;
-  /** Wall clock, ms. In the past the item has begun then. */
+  /** Wall clock, ms: the item begins then, or has begun then. */
   readonly startsAt: number;
   /** Length of the played media, ms: Infinity if only the program ends it, null if unknown. The player of the slot fills it in. */
   length: number | null;

@@ -23,7 +23,7 @@ const LEAD_MS = 5000;
 /** Retrying a failed item may delay opening the next fallback item until this long before its time, and does not begin shortly before. */
 const FALLBACK_LEAD_MS = 2000;
 const ATTEMPT_MS = 500;
-/** Fallback items that are shorter give way to what failed all the time. */
+/** During a shorter fallback item the failed item is tried all the time. */
 const SHORT_FALLBACK_MS = 3000;
 const RETRY_MS = 1000;
 /**
@@ -42,7 +42,7 @@ const PUNCTUAL_MS = 20;
 const PREPARE_MS = 60_000;
 /** Items that give way to the next one in a row, before that waits for `RETRY_MS`. */
 const MAX_SKIPPED = 20;
-/** A disk may take so long to tell lengths before a definition is in force without them. */
+/** Limit for a disk to tell lengths, ms: after it a definition is in force without them. */
 const LENGTHS_MS = 2000;
 
 /**
@@ -97,7 +97,7 @@ export class ScheduledChannel {
   /** Consecutive items that gave way. */
   #skipped = 0;
   #probing: Slot | null = null;
-  /** It was there when it was tried last. */
+  /** The failed slot whose media was there when it was tried last; null: none. */
   #vain: Slot | null = null;
   readonly #prepared = new WeakSet<Program>();
   readonly #work: WorkInTurn;
@@ -112,7 +112,7 @@ export class ScheduledChannel {
     this.#take(options.definition);
   }
 
-  /** As they were when it began. */
+  /** The settings as they were when the channel began. */
   get settings(): ChannelSettings {
     return this.#settings;
   }

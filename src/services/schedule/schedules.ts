@@ -54,7 +54,7 @@ export class Schedules {
     this.#keepPace();
   }
 
-  /** The channels of an application; null where it has the provider not. */
+  /** The channels of an application; null where it does not have the provider. */
   of(application: Application): ApplicationSchedules | null {
     const schedules = this.#running.get(keyOf(application));
     return schedules?.application === application ? schedules : null;
@@ -88,7 +88,7 @@ export class Schedules {
     await Promise.all(this.#closing);
   }
 
-  /** At the interval that the present channels need. */
+  /** Gives the timer the interval that the present channels need. */
   #keepPace(): void {
     if (this.#closed) return;
     const pace = [...this.#running.values()].some((schedules) => schedules.hasDefinitions) ? TICK_MS : IDLE_TICK_MS;

@@ -12,7 +12,7 @@ import type { Pipeline, PipelineInput, PipelineTools } from './pipeline.ts';
 /** Decoded blocks that wait for the resamplers. */
 const MAX_DECODED_BLOCKS = 16;
 const OPUS_RATE = 48_000;
-/** More than any source has; damaged headers announce up to 64. */
+/** Limit of channels, which no source reaches; damaged headers announce up to 64. */
 const MAX_CHANNELS = 8;
 /** Blocks of a new format before the change is accepted, and the number of blocks within which they must come. */
 const BELIEVED_AFTER = 4;

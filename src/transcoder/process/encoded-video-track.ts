@@ -46,7 +46,7 @@ const MAX_FAILURES = 30;
 export interface EncodedVideoOptions {
   readonly stream: FileStream;
   readonly startSeconds: number;
-  /** By its library name: some have no times of showing. */
+  /** Name of the container in the library: some have no presentation times. */
   readonly container: string;
   readonly sink: MadePacketSink;
   readonly pool: FramePool;
@@ -84,7 +84,7 @@ export class EncodedVideoTrack implements FileTrack {
     this.#framerate = announced >= MIN_FRAMERATE && announced <= MAX_FRAMERATE ? announced : DEFAULT_FRAMERATE;
     this.#duration = Math.round(MPEG_90K.den / this.#framerate);
     this.#format = formatOf(stream);
-    // There the decoder's delay is still in the times of the frames.
+    // Without presentation times the decoder's delay is still in the times of the frames.
     const delay = WITHOUT_PRESENTATION_TIMES.includes(container) ? stream.delay / this.#framerate : 0;
     this.#start = Math.round((startSeconds + delay) * MPEG_90K.den);
     this.#decoder = new Decoder(

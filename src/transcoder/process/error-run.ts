@@ -22,7 +22,7 @@ export class ErrorRun {
     return this.#count;
   }
 
-  /** It went well. */
+  /** Ends the run: the part works. */
   clear(): void {
     this.#count = 0;
   }

@@ -9,7 +9,7 @@ export interface MergedPacket {
 
 /** A track that brings nothing while the others go on by this much is not waited for, seconds. */
 const MAX_SPREAD_S = 5;
-/** As much as may wait for it, bytes and packets. */
+/** Limits of the packets that wait for it: bytes, and their number. */
 const MAX_WAITING = 64 * 1024 * 1024;
 const MAX_PACKETS = 32_768;
 

@@ -47,7 +47,7 @@ const MAX_FAULTS = 64;
 /** Packets that are read to see how codecs describe themselves. */
 const MAX_HELD = 128;
 const MAX_HELD_BYTES = 16 * 1024 * 1024;
-/** A century. */
+/** Limit of a time in a file: a century. */
 const MAX_SECONDS = 3_155_760_000;
 const MICROSECONDS_PER_MS = 1000;
 const EARLIEST = -(2n ** 62n);
@@ -184,7 +184,10 @@ export class Demuxer {
     return [pts, dts].every((time) => time === NO_TIMESTAMP || Math.abs(toSeconds(Number(time), timebase)) < MAX_SECONDS);
   }
 
-  /** Goes to the last place at or before `ms`, from where the file begins, at which decoding can begin. Rejects with EngineError where the file has none. */
+  /**
+   * Goes to the last place at or before `ms` from the beginning of the file at which decoding can begin. Rejects with EngineError when the
+   * file has none.
+   */
   async seek(ms: number): Promise<void> {
     this.#faults = 0;
     for (const packet of this.#held.splice(0)) packet.free();
