@@ -83,17 +83,22 @@ describe.skipIf(findProgram('docker-compose') === null)('the compose file of the
   });
 
   test('lets several origins share work, and drains the origin, only on request', () => {
-    const asked = composeConfig({ ...SECRETS, MILLRACE_SHARED_WORK: 'true', MILLRACE_ORIGIN_DRAIN_MS: '60000' });
+    const asked = composeConfig({
+      ...SECRETS,
+      MILLRACE_SHARED_WORK: 'true',
+      MILLRACE_SHARE_DEFINITIONS: 'true',
+      MILLRACE_ORIGIN_DRAIN_MS: '60000',
+    });
     const [quiet, sharing] = [file, asked.file].map((composed) => {
       const { origin } = composed?.services ?? {};
       const { config, virtualHosts } = read(mountedFile(origin as ComposeService, CONFIG), origin?.environment ?? {});
       const { sharedWork } = virtualHosts[0]?.typed.originMapStore ?? {};
       expect(milliseconds(origin?.stop_grace_period) - config.drain.gracePeriod).toBeGreaterThanOrEqual(5000);
-      return [sharedWork?.enable, sharedWork?.leaseTime, config.drain.gracePeriod];
+      return [sharedWork?.enable, sharedWork?.shareDefinitions, sharedWork?.leaseTime, config.drain.gracePeriod];
     });
     expect([quiet, sharing]).toEqual([
-      [false, 10_000, 0],
-      [true, 10_000, 60_000],
+      [false, false, 10_000, 0],
+      [true, true, 10_000, 60_000],
     ]);
   });
 

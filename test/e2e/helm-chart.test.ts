@@ -223,14 +223,21 @@ describe.skipIf(!CAN_RUN_HELM)('the manifests that Helm renders (its program is 
 
   test('lets origins share work and wait for their clients on request', () => {
     const quiet = configuration('show-millrace-origin', origin());
-    expect([quiet.virtualHosts[0]?.typed.originMapStore?.sharedWork?.enable, quiet.config.drain.gracePeriod]).toEqual([false, 0]);
-    const asked = helm.template('origin.sharedWork=true', 'origin.drainSeconds=90', 'secret.ovtKey=the-key-of-the-cluster');
+    expect(quiet.virtualHosts[0]?.typed.originMapStore?.sharedWork).toMatchObject({ enable: false, shareDefinitions: false });
+    expect(quiet.config.drain.gracePeriod).toBe(0);
+    const asked = helm.template(
+      'origin.sharedWork=true',
+      'origin.shareDefinitions=true',
+      'origin.drainSeconds=90',
+      'secret.ovtKey=the-key-of-the-cluster',
+    );
     const workload = find<Rendered<StatefulSet>>(asked, 'StatefulSet', 'show-millrace-origin');
     const env = environment(workload, asked);
     const { config, virtualHosts } = parseServerConfig(readFileSync(path.join(CHART, 'files/origin.xml'), 'utf8'), 'Server.xml', {
       macros: { env, home: '/opt/millrace', currentPath: '/var/lib/millrace' },
     });
-    expect([virtualHosts[0]?.typed.originMapStore?.sharedWork?.enable, config.drain.gracePeriod]).toEqual([true, 90_000]);
+    expect(virtualHosts[0]?.typed.originMapStore?.sharedWork).toMatchObject({ enable: true, shareDefinitions: true });
+    expect(config.drain.gracePeriod).toBe(90_000);
     expect(workload.spec?.template.spec?.terminationGracePeriodSeconds).toBe(90 + 15);
   });
 
