@@ -58,6 +58,8 @@ function inputs({ video, audio, size = '320x180', rate = 30, gop = 60, channels 
   if (video !== null) {
     sources.push('-f', 'lavfi', '-i', `testsrc2=size=${size}:rate=${rate}`);
     encoders.push('-c:v', video, '-g', `${gop}`, '-pix_fmt', 'yuv420p', '-video_track_timescale', '90000');
+    // Two thirds of the work of the default, with B-frames and CABAC like it.
+    if (video === 'libx264' && !extra.includes('-preset')) encoders.push('-preset', 'veryfast');
     if (video === 'libx265') {
       encoders.push('-tag:v', 'hvc1', '-x265-params', `log-level=none:keyint=${gop}:min-keyint=${gop}:open-gop=0`);
     }
