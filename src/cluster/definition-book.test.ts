@@ -78,7 +78,7 @@ async function open(node: string, { clock = new ManualClock(), keeper = new Fake
       tell(null);
     });
   const kept = (): string[] => readdirSync(join(folder, node));
-  return { book, keeper, logger, define, remove, kept, apps, link, close };
+  return { book, keeper, logger, define, remove, kept, apps, link, close, untold };
 }
 
 describe('a definition', () => {
@@ -181,6 +181,17 @@ describe('while Redis is away', () => {
     await expect.poll(() => [...b.keeper.pulls.keys()], PATIENCE).toEqual(['other']);
     await expect.poll(again.kept, PATIENCE).toEqual([]);
     expect([...again.keeper.pulls.keys()]).toEqual(['other']);
+  });
+
+  it('changes of the settings lose none', async () => {
+    const [a, b] = [await open('a'), await open('b')];
+    await expect.poll(() => [a.book.ready, b.book.ready], PATIENCE).toEqual([true, true]);
+    await a.define('one');
+    // The request began before the settings changed, and ends afterwards.
+    await a.untold.save({ work: work(), version: Date.now() * 2, text: '{"url":"two"}' });
+    a.book.up();
+    await expect.poll(() => b.keeper.pulls.get('s'), PATIENCE).toEqual({ url: 'two' });
+    await expect.poll(a.kept, PATIENCE).toEqual([]);
   });
 
   it('the later one of two changes counts', async () => {

@@ -115,14 +115,11 @@ export class DefinitionBook {
   #isFull = false;
 
   constructor(options: DefinitionBookOptions) {
-    const { group, vhost, untold } = options;
+    const { group, vhost } = options;
     this.#options = options;
     // All keys of a group hash to one slot of a cluster.
     const key = (what: string): string => `millrace:{${group}}:${what}:${vhost}`;
     this.#keys = [key('definitions'), key('definition-changes'), key('definition-deletions'), key('definition-state')];
-    for (const { work, version, text } of untold.of(vhost)) {
-      this.#entries.set(nameOf(work), { work, version, text, isDone: false, isTold: false, fault: '' });
-    }
   }
 
   /** Whether this node knows the definitions of the others. */
@@ -242,8 +239,13 @@ export class DefinitionBook {
 
   /** Everything that this node knows is told again, as Redis may not know it. */
   #offer(): void {
-    const { keepers, vhost } = this.#options;
+    const { keepers, vhost, untold } = this.#options;
     for (const entry of this.#entries.values()) entry.isTold = false;
+    // Of an earlier run, or of the book before a change of the settings.
+    for (const { work, version, text } of untold.of(vhost)) {
+      if (version <= (this.#entries.get(nameOf(work))?.version ?? 0)) continue;
+      this.#entries.set(nameOf(work), { work, version, text, isDone: false, isTold: false, fault: '' });
+    }
     for (const keeper of keepers) {
       for (const { work, definition } of keeper.definitions(vhost)) {
         const name = nameOf(work);

@@ -1,4 +1,6 @@
-/** A pull and a push that are made at one node only: another node runs them while the first is drained, restarted and back. */
+/** A pull and a push that are made at one node only: another node runs them when the first is drained, and the first when the other dies. */
+import { readdirSync } from 'node:fs';
+import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { apiPath } from '../harness/api-client.ts';
 import { until } from '../harness/poll.ts';
@@ -53,7 +55,7 @@ async function becomes(node: TestServer, wanted: Awaited<ReturnType<typeof workO
   await until(`a node with ${text}`, async () => JSON.stringify(await workOf(node)) === text, DEADLINE);
 }
 
-test('a drained node hands over what only its API defined; another node deletes it for both', async () => {
+test('what only the API of one node defined is done by another one after a drain or a death, and deleted at either for both', async () => {
   const [a, b] = nodes as [TestServer, TestServer];
   await a.api.create(STREAMS, { name: 'pulled', urls: [pulled], properties: { persistent: true } });
   await startPush(a.api, { id: 'p', stream: 'pulled', protocol: 'rtmp', url: source.rtmp('').slice(0, -1), streamKey: 'pushed' });
@@ -71,10 +73,15 @@ test('a drained node hands over what only its API defined; another node deletes 
   await becomes(a, { lists, does: '|' });
   expect(await workOf(b)).toEqual({ lists, does: 'pull|push' });
 
+  await b.kill();
+  await becomes(a, { lists, does: 'pull|push' });
+  await b.restart();
+  await becomes(b, { lists, does: '|' });
+
   await stopPush(b.api, 'p');
   await b.api.call('DELETE', `${STREAMS}/pulled`);
   for (const node of [b, a]) await becomes(node, { lists: '', does: '|' });
-  await a.stop();
-  await a.restart();
-  expect(await workOf(a)).toEqual({ lists: '', does: '|' });
+  const kept = (): string[] =>
+    nodes.flatMap(({ state }) => ['pulls', 'pushes', 'untold-changes'].flatMap((name) => readdirSync(path.join(state, name))));
+  await until('the state folders to be empty', () => kept().length === 0, DEADLINE);
 }, 90_000);
