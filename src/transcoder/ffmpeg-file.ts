@@ -7,12 +7,13 @@ import { configBytes, type FailedMessage, type FileMessage, type FileTrackMessag
 import { FrameFlag, type FrameHeader, FrameType } from './process-frames.ts';
 import { type ProcessOptions, TranscoderProcess } from './transcoder-process.ts';
 
-/** A file must have told its tracks by then, ms. */
+/** Deadline for the tracks of a file, ms. */
 const OPEN_DEADLINE_MS = 10_000;
-/** The first packet after a jump. */
+/** Deadline for the first packet after a jump, ms. */
 const JUMP_DEADLINE_MS = 5000;
 /**
- * A process that makes no progress for this long while the server waits for it hangs, ms; players have some seconds of media left then.
+ * A process hangs when the server has waited `HANG_MS` for it and heard nothing of it for `SILENT_MS`; players have some seconds of media
+ * left then.
  */
 const HANG_MS = 1000;
 const SILENT_MS = 4000;

@@ -36,7 +36,7 @@ export interface Destination {
   write(packet: Packet): boolean;
   /** Sends the packets that `write` gathered. */
   flush(): void;
-  /** Takes leave of the receiver; resolves when the connection is gone, after a second at the latest. Idempotent. */
+  /** Takes leave of the receiver; resolves when the connection is gone, after a second at the latest, over SRT after two. Idempotent. */
   close(): Promise<void>;
 }
 

@@ -9,7 +9,7 @@ const LARGE = 64 * 1024 * 1024;
 /** While one waits for the disk the next is processed; the tables of many would need much memory at once. */
 const MAX_AT_ONCE = 2;
 const IDLE_MS = 60_000;
-/** Also after a build. */
+/** The file of the thread, also after a build. */
 const ENTRY = new URL(import.meta.url.endsWith('.ts') ? './mp4-finaliser-worker.ts' : './mp4-finaliser-worker.js', import.meta.url);
 
 /** Finishes the file of each path. It takes as long as the disk does, so there is no deadline. `start` is for tests. */

@@ -9,7 +9,7 @@ const LARGE = 32 * 1024;
 /** The largest file takes half a second, on a machine that has nothing else to do. */
 const DEADLINE_MS = 30_000;
 const IDLE_MS = 10_000;
-/** Also after a build. */
+/** The file of the thread, also after a build. */
 const ENTRY = new URL(import.meta.url.endsWith('.ts') ? './definition-worker.ts' : './definition-worker.js', import.meta.url);
 
 /** A file, as the thread gets it and `parseScheduleFile` takes it. */

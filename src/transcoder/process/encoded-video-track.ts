@@ -14,7 +14,7 @@ import { type FileTrack, type MadePacketSink, WITHOUT_PRESENTATION_TIMES } from 
 
 const ENCODER = 'libx264';
 const PIXEL_FORMAT = 'yuv420p';
-/** Between keyframes, 1/90000 s: segments of any length in whole seconds can be cut. */
+/** Distance between keyframes, 1/90000 s: segments of any length in whole seconds can be cut. */
 const KEYFRAME_TICKS = 180_000;
 /** Maximum keyframe interval in frames; keyframes are normally forced, so this is for still films. */
 const MAX_GOP = 600;
@@ -24,7 +24,7 @@ const DEFAULT_FRAMERATE = 25;
 /** A higher rate is a container's timebase, not a frame rate. */
 const MAX_FRAMERATE = 240;
 const MIN_FRAMERATE = 0.01;
-/** For x264: nearly indistinguishable from the source. */
+/** Quality for x264: nearly indistinguishable from the source. */
 const QUALITY = '20';
 /** Limit of bits per pixel, for scenes with much detail; and the lowest limit of bits per second, for small frames. */
 const MAX_BITS_PER_PIXEL = 0.2;

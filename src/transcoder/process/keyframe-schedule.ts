@@ -2,7 +2,7 @@
 
 /** Ticks of 1/90000 s that a frame may come early and still count as on time: RTMP rounds to milliseconds. */
 const EARLY = 90;
-/** Instants that wait for their frames: there are never more breaks to come. */
+/** Limit of instants that wait for their frames: there are never more breaks ahead. */
 const MAX_FORCED = 64;
 
 /** Fixed for an encode, so that a restarted encoder continues like the previous one. */

@@ -29,7 +29,7 @@ export interface DecoderOptions {
 
 /** Parameter sets can be forged or damaged; a frame larger than this would take the memory of all. */
 const MAX_PIXELS = String(8192 * 8192);
-/** Frame threads hold a frame back each; slices do not, so up to this many threads they must do. */
+/** Up to this many threads decode slices, which hold no frame back; more decode frames, and each holds one back. */
 const LOW_DELAY_THREADS = 2;
 
 function findDecoderByName(name: string): Codec | null {
