@@ -1,8 +1,8 @@
 /** Cross-origin rules for requests without a feed: those of the application, or of the whole server. */
 import { CrossDomainPolicy, type CrossDomainRules } from '../../access/cross-domains.ts';
 import type { HostOrigins, PageKind } from '../../core/page-origins.ts';
-import { DELIVERY_METHODS } from './feed-registry.ts';
 import { beginning } from './request-admission.ts';
+import { DELIVERY_METHODS } from './thread-feed.ts';
 
 const NONE: CrossDomainRules = { urls: [], headers: [] };
 

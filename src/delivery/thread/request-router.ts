@@ -9,11 +9,12 @@ import type { HostTable } from '../host-table.ts';
 import type { AnswerSink, IncomingRequest, RequestHandler } from '../http/answer-sink.ts';
 import type { CatchUp } from './catch-up.ts';
 import { COMMON_HEADERS, crossDomainBlock, Delivery, type DeliveryServices, RefusalText } from './delivery.ts';
-import type { FeedRegistry, ThreadFeed } from './feed-registry.ts';
+import type { FeedRegistry } from './feed-registry.ts';
 import type { PageHandler } from './page-handler.ts';
 import type { PageRules } from './page-rules.ts';
 import type { PendingDemands } from './pending-demands.ts';
 import { beginning, Entered, type RequestAdmission } from './request-admission.ts';
+import type { ThreadFeed } from './thread-feed.ts';
 
 const PREFLIGHT = 'Access-Control-Allow-Private-Network: true\r\n';
 const ALLOW = 'Allow: OPTIONS, GET, HEAD\r\n';

@@ -1,7 +1,7 @@
 /** The fanout in the addon: its threads send and receive, this file only passes orders. */
 import { randomInt } from 'node:crypto';
-import type { DtlsOutcome, Handle, NativeAddon } from '../../../../native/addon.ts';
-import type { SrtpKeys, SrtpProfile } from '../../../../wire/srtp/profile.ts';
+import type { Handle, NativeAddon } from '../../../../native/addon.ts';
+import type { SrtpKeys } from '../../../../wire/srtp/profile.ts';
 import type { DtlsCertificate } from '../dtls-certificate.ts';
 import {
   DEFAULT_HISTORY,
@@ -17,13 +17,12 @@ import {
   type ViewerCounters,
   type ViewerPlan,
 } from './fanout.ts';
+import { NativeDtls } from './native-dtls.ts';
 
 /** `kSegmented`, `kBatched`, `kSingle` of the addon. */
 const SEND_MODES = { segmented: 0, batched: 1, single: 2 } as const;
 const EventType = { STUN: 0, DTLS: 1, RTCP: 2, RTP: 3, TCP: 4 } as const;
-const DtlsState = { CONNECTED: 1, CLOSED: 2 } as const;
 const SLOT_FIELDS = 10;
-const NOTHING = new Uint8Array(0);
 
 /** How datagrams leave; `segmented` falls back by itself where the kernel cannot. */
 export type SendMode = keyof typeof SEND_MODES;
@@ -147,57 +146,5 @@ export class NativeFanout implements Fanout {
     if (this.#closed) return;
     this.#closed = true;
     this.#addon.close(this.#handle);
-  }
-}
-
-class NativeDtls implements DtlsEndpoint {
-  readonly #addon: NativeAddon;
-  readonly #handle: Handle;
-  readonly #listener: DtlsListener;
-  #connected = false;
-  #closed = false;
-
-  constructor(addon: NativeAddon, handle: Handle, role: 'client' | 'server', listener: DtlsListener) {
-    this.#addon = addon;
-    this.#handle = handle;
-    this.#listener = listener;
-    if (role === 'client') this.#step(addon.dtlsReceive(handle, NOTHING));
-  }
-
-  receive(datagram: Uint8Array): void {
-    if (!this.#closed && datagram.length > 0) this.#step(this.#addon.dtlsReceive(this.#handle, datagram));
-  }
-
-  tick(): void {
-    if (!this.#closed && !this.#connected) this.#step(this.#addon.dtlsTick(this.#handle));
-  }
-
-  close(): void {
-    if (this.#closed) return;
-    this.#closed = true;
-    for (const datagram of this.#addon.dtlsClose(this.#handle).datagrams) this.#listener.send(datagram);
-  }
-
-  #step({ state, error, datagrams }: DtlsOutcome): void {
-    // Before the last flight leaves: the peer's media may be here a moment after it.
-    const isUseless = state === DtlsState.CONNECTED && !this.#connected && !this.#secured();
-    for (const datagram of datagrams) this.#listener.send(datagram);
-    if (isUseless) this.#end('the peer agreed to no SRTP profile');
-    else if (state === DtlsState.CLOSED) this.#end(error === '' ? 'the peer closed' : error);
-  }
-
-  /** False when there are no keys. */
-  #secured(): boolean {
-    this.#connected = true;
-    const keys = this.#addon.dtlsKeys(this.#handle);
-    if (keys === null) return false;
-    this.#listener.connected({ ...keys, profile: keys.profile as SrtpProfile }, keys.fingerprint);
-    return true;
-  }
-
-  #end(reason: string): void {
-    // The handle may live for long, and must hold no handshake until then.
-    this.close();
-    this.#listener.closed(reason);
   }
 }
