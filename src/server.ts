@@ -1,12 +1,8 @@
 /** Puts the server together: load, core, services, applications, ports. What stops it is in the same order, backwards. */
 import { dirname, resolve } from 'node:path';
-import { admissionMetrics } from './access/admission-metrics.ts';
 import { Health } from './api/health.ts';
-import { type EventFeed, LiveFeed, type LogFeed } from './api/live/live-feed.ts';
-import { liveMetrics } from './api/live/live-metrics.ts';
-import { type ApiParts, startApi } from './api/start-api.ts';
+import { startApi } from './api/start-api.ts';
 import { startMetrics } from './api/start-metrics.ts';
-import { originMapMetrics } from './cluster/origin-map-metrics.ts';
 import { bannerOf } from './config/banner.ts';
 import { type ReadOptions, type ServerConfig, secretsOf } from './config/index.ts';
 import { serverSentences } from './config/ineffective.ts';
@@ -20,24 +16,16 @@ import { definitionOf, restorePulls, restoreVirtualHosts } from './core/restored
 import { type Running, stopAll } from './core/running.ts';
 import { removingUnusedApplications } from './core/template-applications.ts';
 import { openDeliveryPorts } from './delivery/delivery-ports.ts';
-import { httpMetrics } from './delivery/pool/http-metrics.ts';
 import { logFindings } from './findings/findings.ts';
 import { outsidePorts } from './findings/port-findings.ts';
 import { loadUsable } from './findings/usable-config.ts';
-import { alertMetrics } from './hooks/alert/alert-metrics.ts';
 import { startAlerts } from './hooks/alert/alerts.ts';
-import { eventLogMetrics, startEventLog } from './monitoring/event-log.ts';
-import { EventLoopWatch } from './monitoring/event-loop-watch.ts';
-import { FigureHistory } from './monitoring/figure-history.ts';
-import { MetricsCollector } from './monitoring/metrics-collector.ts';
-import { newcomerMetrics } from './monitoring/newcomer-metrics.ts';
-import { processMetrics } from './monitoring/process-metrics.ts';
+import { startEventLog } from './monitoring/event-log.ts';
 import { serverLog } from './monitoring/server-log.ts';
-import { StreamHistory } from './monitoring/stream-history.ts';
-import { streamMetrics } from './monitoring/stream-metrics.ts';
 import { ConfigReload } from './reload/config-reload.ts';
 import { ConfigWatch } from './reload/config-watch.ts';
 import type { ReloadFollowers, ReloadOutcome } from './reload/reload-outcome.ts';
+import { serverApi } from './server/server-api.ts';
 import { makeCore } from './server/server-core.ts';
 import { ServiceList } from './server/service-list.ts';
 import { StateFolder } from './server/state-folder.ts';
@@ -61,9 +49,7 @@ import { keepRunningConfig } from './state/running-config.ts';
 import { systemClock } from './util/clock.ts';
 import { Conditions } from './util/conditions.ts';
 import type { LeveledLines, LogLevel } from './util/gated-lines.ts';
-import { gitRevision } from './util/git-revision.ts';
 import type { LogLines } from './util/logger.ts';
-import type { MetricSource } from './util/metrics.ts';
 import { outsideAddresses } from './util/own-addresses.ts';
 import { packageVersion } from './util/package-version.ts';
 import type { TimeoutScale } from './util/timeout-scale.ts';
@@ -91,9 +77,6 @@ export interface ServerOptions {
   /** Factor of the timeouts for peers; default: 1. */
   readonly timeoutScale?: TimeoutScale;
 }
-
-/** Each may ask for a thousand lines at once. */
-const MAX_LOG_FOLLOWERS = 8;
 
 const SHUTDOWN: CloseReason = { code: 'shutdown', detail: 'the server stops' };
 
@@ -190,7 +173,7 @@ async function startAll(
   const { config } = loaded;
   const clock = systemClock;
   const log = serverLog(config, { written: options.logger, keepLevel: options.keepLogLevel === true, clock });
-  const { lines, logger, tail, notices, secrets } = log;
+  const { lines, logger, notices, secrets } = log;
   running.push({ keeps: true, stop: async () => log.budget.close() }, { stop: async () => notices.close() });
   const version = packageVersion();
   logger.info({ config: configFile, state: stateFolder, version }, `millrace ${version} starts with ${configFile}`);
@@ -282,66 +265,19 @@ async function startAll(
   keyUses.start();
   if (config.modules.dynamicAppRemoval.enable) running.push(removingUnusedApplications(orchestrator.onDemand, logger));
 
-  const live: EventFeed = new LiveFeed({ board: notices, logger: logger.child({ part: 'api' }) });
-  const logs: LogFeed = new LiveFeed({ board: tail, logger: logger.child({ part: 'api' }), maxFollowers: MAX_LOG_FOLLOWERS });
-  const eventLoop = new EventLoopWatch(clock);
-  const history = new FigureHistory(clock, orchestrator.meter);
-  const streamHistory = new StreamHistory(clock, orchestrator);
-  for (const each of [history, streamHistory]) {
-    each.start();
-    running.push({ stop: async () => each.stop() });
-  }
-  running.push({ stop: async () => eventLoop.stop() });
-  const metricSources: MetricSource[] = [
-    processMetrics({ version, revision: gitRevision(), eventLoop, conditions, logDropped: () => options.logger.dropped ?? 0 }),
-    newcomerMetrics(limits.newcomers),
-    originMapMetrics(() => originMaps.figures),
-    streamMetrics(orchestrator),
-    transcoder.metrics,
-    ...services.all.flatMap(({ metrics = [] }) => metrics),
-    access.refusals,
-    admissionMetrics(() => [...webhooks.figures, ...delivery.controlServers]),
-    httpMetrics(delivery),
-    liveMetrics(live),
-    alertMetrics(() => alerts.figures),
-    eventLogMetrics(() => eventLog?.figures ?? null),
-  ];
-
   // The ports: the API's first, which tells that the server starts, and that it stops until all else has.
-  const apiParts: ApiParts = {
-    ...{
-      orchestrator,
-      recordings,
-      dumps,
-      pushes,
-      schedules,
-      multiplex,
-      pulls,
-      reading,
-      writing,
-      limits,
-      openings,
-      health,
-      drain,
-      logger,
-      timeoutScale,
-    },
-    accessToken: apiAccess.token,
-    readers: () => delivery.readFeeds,
-    reloadCertificates: (virtualHosts) => certificates.reload(virtualHosts),
-    codecModules: () => transcoder.codecModules(),
-    logLevel: { get: () => lines.level, set: setLevel },
-    keyUsedAt: (grant) => access.keys.usedAt(grant),
-    ...{ live, logs, history, streamHistory },
-    metrics: new MetricsCollector(metricSources, config.managers.metrics.maxStreams),
-  };
-  const api = await startApi(config, apiParts);
+  const { parts, watches, feeds } = serverApi({
+    ...{ recordings, dumps, pushes, schedules, multiplex, reading, health, drain, accessToken: apiAccess.token },
+    ...{ core: { ...core, webhooks }, context, services, log, setLevel, alerts, eventLog },
+    logDropped: () => options.logger.dropped ?? 0,
+  });
+  for (const watch of watches) running.push({ stop: async () => watch.stop() });
+  const api = await startApi(config, parts);
   if (api !== null) running.push({ keeps: true, stop: () => api.close() });
-  const metricsPort = await startMetrics(config, apiParts);
+  const metricsPort = await startMetrics(config, parts);
   if (metricsPort !== null) running.push({ keeps: true, stop: () => metricsPort.close() });
   // Followers learn at once that the server stops.
-  running.push({ stop: async () => live.close() });
-  running.push({ stop: async () => logs.close() });
+  for (const feed of feeds) running.push({ stop: async () => feed.close() });
   await certificates.settled();
   await threadsStarted;
   await openDeliveryPorts(config, context);

@@ -17,6 +17,7 @@ import { QueueRegistry } from '../core/queue-registry.ts';
 import { RestingSources } from '../core/resting-sources.ts';
 import { StreamDemand } from '../core/stream-demand.ts';
 import { StreamLineage } from '../core/stream-lineage.ts';
+import type { VirtualHost } from '../core/virtual-host.ts';
 import { scaledDeliveryLimits } from '../delivery/pool/delivery-limits.ts';
 import { DeliveryPool } from '../delivery/pool/delivery-pool.ts';
 import { servedHostOf } from '../delivery/served-host.ts';
@@ -78,6 +79,12 @@ export interface ServerCore
   readonly keyUses: KeyUses;
 }
 
+/** The orchestrator, for its own parts, and followers of its hosts that are made after it. */
+interface LateParts {
+  orchestrator: Orchestrator | null;
+  followHosts: (virtualHosts: readonly VirtualHost[]) => void;
+}
+
 /** Without applications, publishers and pull sources; nothing listens. Its owner stops the parts. */
 export async function makeCore(options: ServerCoreOptions): Promise<ServerCore> {
   const { config, stateFolder, state, clock, log, conditions, drain, timeoutScale, reading, services } = options;
@@ -105,8 +112,10 @@ export async function makeCore(options: ServerCoreOptions): Promise<ServerCore> 
   const keyUses = new KeyUses({ stateFolder, logger, times: () => access.keys.uses });
   const findings = new DefinitionFindings({ bind: config.bind, logger, secrets });
   const lineage = new StreamLineage();
+  // Nothing is asked or told before all parts are there.
+  const late: LateParts = { orchestrator: null, followHosts: () => undefined };
   const liveStreams = new LiveStreams(({ vhost, app, stream }) => {
-    const found = orchestrator.application(vhost, app)?.stream(stream);
+    const found = late.orchestrator?.application(vhost, app)?.stream(stream);
     return found?.started === true ? found : undefined;
   }, lineage);
   const orchestrator = new Orchestrator({
@@ -126,20 +135,13 @@ export async function makeCore(options: ServerCoreOptions): Promise<ServerCore> 
         }),
       ...{ transcoder, clock, logger },
     }),
-    onHostsChanged: (virtualHosts) => {
-      const hosts = virtualHosts.map(servedHostOf);
-      access.follow(hosts);
-      webhooks.follow(hosts);
-      delivery.setHosts(hosts);
-      originMaps.follow(virtualHosts);
-      certificates.follow(virtualHosts);
-      findings.tellHosts(virtualHosts);
-    },
+    onHostsChanged: (virtualHosts) => late.followHosts(virtualHosts),
     onApplication: (application) => {
-      findings.tellApplication(application, orchestrator.virtualHost(application.vhost));
+      findings.tellApplication(application, late.orchestrator?.virtualHost(application.vhost));
       for (const service of services.all) service.applicationStarted?.(application);
     },
   });
+  late.orchestrator = orchestrator;
   const pulls = new PullRegistry({
     ...{ sources: services.sources, store: state.pulls, work: originMaps, clock, logger, secrets },
     application: (vhost, app) => orchestrator.application(vhost, app),
@@ -181,6 +183,15 @@ export async function makeCore(options: ServerCoreOptions): Promise<ServerCore> 
     },
     ...{ clock, queues, logger: logger.child({ part: 'delivery' }) },
   });
+  late.followHosts = (virtualHosts) => {
+    const hosts = virtualHosts.map(servedHostOf);
+    access.follow(hosts);
+    webhooks.follow(hosts);
+    delivery.setHosts(hosts);
+    originMaps.follow(virtualHosts);
+    certificates.follow(virtualHosts);
+    findings.tellHosts(virtualHosts);
+  };
   certificates.addFollower((all) => delivery.setCertificates(all));
   delivery.setDefaultCrossDomains(config.defaults.crossDomains ?? { urls: [], headers: [] });
   drain.follow((active) => {
