@@ -52,7 +52,7 @@ const E2E_OPTIONS = {
 
 export default defineConfig({
   test: {
-    testTimeout: 60_000,
+    testTimeout: 120_000,
     hookTimeout: 60_000,
     // A condition that is waited for may take its time on a loaded machine; one that holds ends the wait at once.
     expect: { poll: { timeout: 15_000 } },
