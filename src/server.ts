@@ -187,7 +187,7 @@ async function startAll(
   running.push({ last: true, stop: async () => state.lock.release() });
   if (forgets) running.push({ keeps: true, stop: async () => state.apiState.takeBack() });
   running.push({ keeps: true, stop: () => state.vhosts.settle() }, { keeps: true, stop: () => state.pulls.settle() }, state.disks);
-  running.push({ keeps: true, stop: () => state.untold.settle() });
+  running.push({ keeps: true, stop: () => state.untold.settle() }, { keeps: true, stop: () => state.fileMarks.settle() });
   const apiAccess = await state.start();
   secrets.configure([...secretsOf(config), apiAccess.token]);
 
@@ -213,7 +213,13 @@ async function startAll(
   const writing = writingFolders(config, stateFolder);
   const context: ServiceContext = {
     ...{ config, stateFolder, clock, logger, timeoutScale, conditions, notices, secrets, openings, ...core },
-    ...{ writing, reading: readable, definitions: definitionFolders(config, stateFolder), ffmpegFiles: transcoder },
+    ...{
+      writing,
+      reading: readable,
+      definitions: definitionFolders(config, stateFolder),
+      fileMarks: state.fileMarks,
+      ffmpegFiles: transcoder,
+    },
   };
   const started = <S extends Service>(service: S): S => {
     services.add(service);

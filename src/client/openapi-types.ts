@@ -1312,7 +1312,7 @@ export interface components {
                      */
                     keepWithoutRedis?: boolean;
                     /**
-                     * @description Persistent pulls and pushes that the API of a node defines are known to all nodes of the group, through Redis, where their URLs and stream keys can be read
+                     * @description Persistent pulls, channels and pushes that the API of a node defines are known to all nodes of the group, through Redis, where their URLs and stream keys can be read
                      * @default false
                      */
                     shareDefinitions?: boolean;

@@ -5,8 +5,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ManualClock } from '../../test/fakes/manual-clock.ts';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
 import { RedisServer } from '../../test/support/redis-server.ts';
-import type { Work, WorkKeeper } from '../core/shared-work.ts';
-import { DefinitionBook, MAX_DEFINITION_BYTES } from './definition-book.ts';
+import { MAX_DEFINITION_BYTES, type Work, type WorkKeeper } from '../core/shared-work.ts';
+import { DefinitionBook } from './definition-book.ts';
 import { redisTarget } from './redis-client.ts';
 import { RedisLink } from './redis-link.ts';
 import { UntoldChanges } from './untold-changes.ts';
@@ -40,12 +40,13 @@ class FakeKeeper implements WorkKeeper {
   has({ name }: Work): boolean {
     return this.pulls.has(name);
   }
-  async adopt({ name }: Work, definition: object): Promise<void> {
+  async adopt({ name }: Work, definition: object): Promise<boolean> {
     if (this.refusal !== null) throw new Error(this.refusal);
     this.pulls.set(name, definition);
+    return true;
   }
-  async drop({ name }: Work): Promise<void> {
-    this.pulls.delete(name);
+  async drop({ name }: Work): Promise<boolean> {
+    return this.pulls.delete(name);
   }
 }
 

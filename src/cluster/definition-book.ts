@@ -1,6 +1,6 @@
 /** Definitions in Redis: work that the API of one node defines is known to all nodes of a group, so that any of them can do it. */
 import { randomUUID } from 'node:crypto';
-import type { Work, WorkKeeper } from '../core/shared-work.ts';
+import { MAX_DEFINITION_BYTES, WORK_NOUNS, type Work, type WorkKeeper } from '../core/shared-work.ts';
 import { isAddressableName } from '../core/stream-address.ts';
 import type { Clock } from '../util/clock.ts';
 import type { Logger } from '../util/logger.ts';
@@ -11,8 +11,6 @@ import type { UntoldChanges } from './untold-changes.ts';
 const LOOK_MS = 1000;
 /** Definitions and deletions of a virtual host. */
 export const MAX_SHARED_DEFINITIONS = 2000;
-/** Bytes of one definition. */
-export const MAX_DEFINITION_BYTES = 65_536;
 const MAX_NAME = 1024;
 /** Entries that one command reads, and entries written at once. */
 const MAX_AT_ONCE = 100;
@@ -212,7 +210,7 @@ export class DefinitionBook {
     const { link } = this.#options;
     const [definitions, changes, , state] = this.#keys;
     for (;;) {
-      if (this.#isUnread) this.#readAgain();
+      if (this.#isUnread) await this.#readAgain();
       const answer = await link.evaluate(READ, [definitions, changes, state], [this.#last, String(MAX_AT_ONCE)]);
       const [epoch = '', ...found] = (Array.isArray(answer) ? answer : []).map(String);
       this.#noteEpoch(epoch);
@@ -231,14 +229,19 @@ export class DefinitionBook {
     this.#epoch = epoch;
   }
 
-  #readAgain(): void {
+  async #readAgain(): Promise<void> {
     this.#isUnread = false;
     this.#last = '0';
-    this.#offer();
+    try {
+      await this.#offer();
+    } catch (error) {
+      this.#isUnread = true;
+      throw error;
+    }
   }
 
   /** Everything that this node knows is told again, as Redis may not know it. */
-  #offer(): void {
+  async #offer(): Promise<void> {
     const { keepers, vhost, untold } = this.#options;
     for (const entry of this.#entries.values()) entry.isTold = false;
     // Of an earlier run, or of the book before a change of the settings.
@@ -247,7 +250,7 @@ export class DefinitionBook {
       this.#entries.set(nameOf(work), { work, version, text, isDone: false, isTold: false, fault: '' });
     }
     for (const keeper of keepers) {
-      for (const { work, definition } of keeper.definitions(vhost)) {
+      for await (const { work, definition } of keeper.definitions(vhost)) {
         const name = nameOf(work);
         const text = JSON.stringify(definition);
         if (this.#entries.has(name) || !this.#isSharable(work, text)) continue;
@@ -318,7 +321,7 @@ export class DefinitionBook {
   #isSharable(work: Work, text: string): boolean {
     if (nameOf(work).length <= MAX_NAME && Buffer.byteLength(text) <= MAX_DEFINITION_BYTES) return true;
     const { kind, app, name } = work;
-    this.#options.logger.warn({ app, work: name }, `the ${kind} '${name}' is too large to be shared: other nodes cannot do it`);
+    this.#options.logger.warn({ app, work: name }, `the ${WORK_NOUNS[kind]} '${name}' is too large to be shared: other nodes cannot do it`);
     return false;
   }
 
@@ -345,22 +348,22 @@ export class DefinitionBook {
     const { vhost, app, name, kind } = work;
     const fields = { vhost, app, work: name };
     const isHere = keeper.has(work);
+    const title = `the ${WORK_NOUNS[kind]} '${name}'`;
     entry.isDone = false;
     try {
       if (text === '') {
-        if (isHere) await keeper.drop(work);
-        if (isHere) logger.info(fields, `the ${kind} '${name}' is deleted here too: another node has deleted it`);
+        if (isHere && (await keeper.drop(work))) logger.info(fields, `${title} is deleted here too: another node has deleted it`);
       } else {
         if (!hasApplication(app)) throw new Error(`there is no application '${vhost}/${app}'`);
-        await keeper.adopt(work, definitionIn(text));
-        if (!isHere) logger.info(fields, `the ${kind} '${name}' of another node is kept here too`);
+        const isTheirs = await keeper.adopt(work, definitionIn(text));
+        if (!isHere && isTheirs) logger.info(fields, `${title} of another node is kept here too`);
       }
       entry.isDone = true;
       entry.fault = '';
     } catch (error) {
       const fault = messageOf(error);
       const what = text === '' ? 'cannot be deleted' : 'of another node cannot be done';
-      if (fault !== entry.fault) logger.limited.warn({ ...fields, err: error }, `the ${kind} '${name}' ${what} by this node: ${fault}`);
+      if (fault !== entry.fault) logger.limited.warn({ ...fields, err: error }, `${title} ${what} by this node: ${fault}`);
       entry.fault = fault;
     }
   }
@@ -370,13 +373,16 @@ function nameOf({ kind, app, name }: Work): string {
   return JSON.stringify([kind, app, name]);
 }
 
+function isKind(kind: unknown): kind is Work['kind'] {
+  return typeof kind === 'string' && Object.hasOwn(WORK_NOUNS, kind);
+}
+
 /** Null: it is no name of work. */
 function workOf(text: string, vhost: string): Work | null {
   try {
     const [kind, app, name, ...rest] = JSON.parse(text) as unknown[];
     if (typeof app !== 'string' || typeof name !== 'string' || rest.length > 0 || text.length > MAX_NAME) return null;
-    const isKind = kind === 'pull' || kind === 'push';
-    return isKind && isAddressableName(app) && (kind === 'push' || isAddressableName(name)) ? { kind, vhost, app, name } : null;
+    return isKind(kind) && isAddressableName(app) && (kind === 'push' || isAddressableName(name)) ? { kind, vhost, app, name } : null;
   } catch {
     return null;
   }

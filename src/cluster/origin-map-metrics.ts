@@ -34,7 +34,7 @@ const LOST: MetricDefinition = {
 };
 const DEFINITIONS: MetricDefinition = {
   name: 'millrace_shared_definitions',
-  help: 'Pulls and pushes that nodes know from each other, by whether this node can do them',
+  help: 'Pulls, channels and pushes that nodes know from each other, by whether this node can do them',
   type: 'gauge',
 };
 

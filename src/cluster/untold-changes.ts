@@ -1,5 +1,5 @@
 /** Definitions that were made or deleted here and that the other nodes have not been told, on disk: Redis is away. */
-import type { Work } from '../core/shared-work.ts';
+import { WORK_NOUNS, type Work } from '../core/shared-work.ts';
 import { DocumentFolder } from '../state/document-folder.ts';
 import { named } from '../state/document-layout.ts';
 import type { Logger } from '../util/logger.ts';
@@ -12,8 +12,6 @@ export interface UntoldChange {
   /** The definition as JSON; '': it was deleted. */
   readonly text: string;
 }
-
-const KINDS: readonly string[] = ['pull', 'scheduled', 'multiplex', 'push'] satisfies Work['kind'][];
 
 /** A folder of documents, one for each piece of work. */
 export class UntoldChanges {
@@ -63,7 +61,7 @@ function nameOf({ work: { kind, vhost, app, name } }: Pick<UntoldChange, 'work'>
 function read({ work, changedAt, text }: Readonly<Record<string, unknown>>): UntoldChange {
   if (typeof work !== 'object' || work === null) throw new Error('its work is missing');
   const { kind, vhost, app, name } = work as Readonly<Record<string, unknown>>;
-  if (typeof kind !== 'string' || !KINDS.includes(kind)) throw new Error('its kind is missing');
+  if (typeof kind !== 'string' || !Object.hasOwn(WORK_NOUNS, kind)) throw new Error('its kind is missing');
   if (typeof vhost !== 'string' || typeof app !== 'string' || typeof name !== 'string') throw new Error('its names are missing');
   if (typeof changedAt !== 'number' || typeof text !== 'string') throw new Error('its change is missing');
   return { work: { kind: kind as Work['kind'], vhost, app, name }, version: changedAt, text };

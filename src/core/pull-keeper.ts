@@ -15,7 +15,11 @@ export function pullKeeper(pulls: Pick<PullRegistry, 'storedIn' | 'stores' | 'ad
     has: (work) => pulls.stores(work),
     async adopt({ vhost, app, name }, definition) {
       await pulls.adopt(readPullDocument({ ...definition, vhost, app, name }));
+      return true;
     },
-    drop: (work) => pulls.drop(work),
+    async drop(work) {
+      await pulls.drop(work);
+      return true;
+    },
   };
 }

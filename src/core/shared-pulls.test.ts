@@ -2,6 +2,7 @@ import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { FakePullSource, MemoryPullStore } from '../../test/fakes/fake-pull-source.ts';
 import { FakeWork } from '../../test/fakes/fake-work.ts';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
+import { allOf } from '../../test/support/all-of.ts';
 import { type ApplicationConfig, readOutputProfile } from '../config/index.ts';
 import { systemClock as clock } from '../util/clock.ts';
 import { Application } from './application.ts';
@@ -132,8 +133,8 @@ describe('a persistent pull that several nodes know', () => {
     const definition = { urls: pull.urls, properties: pull.properties };
     await keeper.adopt(own, definition);
     expect([keeper.has(own), pulls.waitingIn(application).map(({ name }) => name), store.documents.size]).toEqual([true, ['s'], 1]);
-    expect([...keeper.definitions('v')]).toEqual([{ work: own, definition }]);
-    expect([...keeper.definitions('w')]).toEqual([]);
+    expect(await allOf(keeper.definitions('v'))).toEqual([{ work: own, definition }]);
+    expect(await allOf(keeper.definitions('w'))).toEqual([]);
     work.state = 'ours';
     await expect.poll(() => application.hasStream('s'), PATIENCE).toBe(true);
     // It is the same.

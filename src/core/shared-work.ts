@@ -12,6 +12,17 @@ export interface Work {
   readonly name: string;
 }
 
+/** The kinds in words, for the log. */
+export const WORK_NOUNS: Readonly<Record<Work['kind'], string>> = {
+  pull: 'pull',
+  scheduled: 'scheduled channel',
+  multiplex: 'multiplex channel',
+  push: 'push',
+};
+
+/** Bytes of a definition, as JSON, that nodes share. */
+export const MAX_DEFINITION_BYTES = 65_536;
+
 /** Says which node does a piece of work. A node that would do it asks at least once a second: asking shows that it is wanted here. */
 export interface SharedWork {
   stateOf(work: Work): WorkState;
@@ -19,16 +30,25 @@ export interface SharedWork {
   decided(work: Work, ms: number): Promise<void>;
 }
 
+/** A piece of work with what other nodes need to do it. */
+export interface DefinedWork {
+  readonly work: Work;
+  readonly definition: object;
+}
+
 /** The owner of the work of one kind on this node, which can take over definitions of other nodes. */
 export interface WorkKeeper {
   readonly kind: Work['kind'];
   /** All work of a virtual host that was made through an API, this node's or another one's. */
-  definitions(vhost: string): Iterable<{ readonly work: Work; readonly definition: object }>;
+  definitions(vhost: string): Iterable<DefinedWork> | AsyncIterable<DefinedWork>;
   has(work: Work): boolean;
-  /** Defines the work here as well, or anew; does nothing if it is defined so. Rejects with the reason if this node cannot do it. */
-  adopt(work: Work, definition: Readonly<Record<string, unknown>>): Promise<void>;
-  /** Ends and deletes the work here. */
-  drop(work: Work): Promise<void>;
+  /**
+   * Defines the work here as well, or anew; does nothing if it is defined so. Resolves with false if a definition of this node alone stays
+   * instead, which the keeper has logged. Rejects with the reason if this node cannot do it.
+   */
+  adopt(work: Work, definition: Readonly<Record<string, unknown>>): Promise<boolean>;
+  /** Ends and deletes the work here. Resolves with false as `adopt` does. */
+  drop(work: Work): Promise<boolean>;
 }
 
 /** Tells the other nodes what the API of this node defines and deletes. */

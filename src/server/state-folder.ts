@@ -6,6 +6,7 @@ import { PullDocumentStore } from '../core/pull-store.ts';
 import { loadOrCreateAccessToken } from '../state/access-token.ts';
 import { ApiState } from '../state/api-state.ts';
 import { DiskWatch } from '../state/disk-watch.ts';
+import { FileMarks } from '../state/file-marks.ts';
 import { LOCK_FILE, StateLock } from '../state/state-lock.ts';
 import { StateStore } from '../state/state-store.ts';
 import type { Conditions } from '../util/conditions.ts';
@@ -33,6 +34,8 @@ export class StateFolder {
   readonly pulls: PullDocumentStore;
   /** Changes of shared definitions that other nodes still have to learn. */
   readonly untold: UntoldChanges;
+  /** Which files of channels the API wrote. */
+  readonly fileMarks: FileMarks;
   readonly #folder: string;
   readonly #options: StateFolderOptions;
 
@@ -47,6 +50,7 @@ export class StateFolder {
     this.vhosts = new StateStore(join(folder, 'vhosts'), logger);
     this.pulls = new PullDocumentStore(join(folder, 'pulls'), logger);
     this.untold = new UntoldChanges(join(folder, 'untold-changes'), logger);
+    this.fileMarks = new FileMarks(join(folder, 'file-marks'), logger);
   }
 
   /** Takes the folder for this server. Rejects with `StateFolderProblem` when it cannot be used or has another server. */
@@ -63,6 +67,7 @@ export class StateFolder {
     if (forgets) this.apiState.hide();
     await this.disks.start();
     await this.untold.load();
+    await this.fileMarks.load();
     const token = config.managers.api.accessToken;
     return token === '' ? await loadOrCreateAccessToken(this.#folder, logger) : { token, file: null };
   }

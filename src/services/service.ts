@@ -19,6 +19,7 @@ import type { ServerLimits } from '../delivery/server-limits.ts';
 import type { CertificateStore } from '../delivery/tls/certificate-store.ts';
 import type { LiveStreams } from '../playout/live-source.ts';
 import type { FfmpegFiles } from '../playout/media-file.ts';
+import type { FileMarks } from '../state/file-marks.ts';
 import type { AllowedFolders } from '../util/allowed-folders.ts';
 import type { Clock } from '../util/clock.ts';
 import type { Conditions } from '../util/conditions.ts';
@@ -43,6 +44,8 @@ export interface ServiceContext {
   readonly lineage: StreamLineage;
   /** Folders of files that define channels. */
   readonly definitions: AllowedFolders;
+  /** Which of these files the API wrote. */
+  readonly fileMarks: FileMarks;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly timeoutScale: TimeoutScale;

@@ -19,7 +19,8 @@ const MISSING_SCANS = 3;
 const MAX_FILES = 1000;
 /** Files checked per turn, besides those with a notice from the system; the others are checked in later turns. */
 const MAX_LOOKS_AT_ONCE = 100;
-const MAX_BYTES = 2 * 1024 * 1024;
+/** Bytes of a definition file. */
+export const MAX_DEFINITION_FILE_BYTES = 2 * 1024 * 1024;
 /** File systems allow 255 bytes; the name of the temporary file appends 17. */
 const MAX_FILE_NAME_BYTES = 238;
 /** Files left by interrupted writes. */
@@ -55,6 +56,17 @@ export interface DefinitionFolderOptions<Definition> {
 export class DefinitionTooLarge extends Error {
   override readonly name = 'DefinitionTooLarge';
 }
+
+/** A file that is about to be written. */
+export interface DefinitionWrite {
+  readonly text: string;
+  readonly digest: string;
+  /** Digest of the present content; null: there is no file. */
+  readonly before: string | null;
+}
+
+/** Does something before or after `put`, which writes the file. Without calling `put` it prevents that. */
+export type AroundWrite = (write: DefinitionWrite, put: () => Promise<void>) => Promise<void>;
 
 interface KnownFile<Definition> {
   /** Changes when the file may have been written. */
@@ -137,6 +149,17 @@ export class DefinitionFolder<Definition> {
     return this.#files.get(name)?.inForce?.definition;
   }
 
+  /** Digest of the content of a file as read or written last, be it valid or not; null: there is no file. */
+  digestOf(name: string): string | null {
+    return this.#files.get(name)?.digest ?? null;
+  }
+
+  /** The content of a file, with its digest. Rejects if there is none. */
+  async read(name: string): Promise<{ readonly text: string; readonly digest: string }> {
+    const text = (await this.#read(this.pathOf(name), null))?.text ?? '';
+    return { text, digest: digestOfText(text) };
+  }
+
   /** The file of a name, whether it exists or not. */
   pathOf(name: string): string {
     return join(this.folder, `${name}${this.#options.extension}`);
@@ -158,35 +181,36 @@ export class DefinitionFolder<Definition> {
    * Rejects with the file system's error, `PathRefused`, `DefinitionTooLarge`, an error about the name, or the exception of `make`; the old
    * file is still there then.
    */
-  change(name: string, make: (current: Definition | undefined) => Definition): Promise<void> {
+  change(name: string, make: (current: Definition | undefined) => Definition, around: AroundWrite = (_write, put) => put()): Promise<void> {
     return this.#inOrder(async () => {
       this.#requireName(name);
-      const { format, parse } = this.#options;
-      const path = this.pathOf(name);
       const definition = make(this.get(name));
       // Each of both may take as long as a turn of the event loop should.
       await setImmediate();
-      const text = format(definition);
-      const bytes = Buffer.byteLength(text);
-      if (bytes > MAX_BYTES) throw new DefinitionTooLarge(`it takes ${bytes} bytes as a file, at most ${MAX_BYTES} are taken`);
-      // The valid definition is the one that a restart would read.
-      const written = await parse(text, name, path);
-      const before = this.#files.get(name);
-      if (before === undefined && this.#files.size >= MAX_FILES) throw new Error(`the folder has ${MAX_FILES} files already`);
-      await this.#makeFolder();
-      await writeFileAtomic(path, text);
-      // The next scan finds the same content, so it reports no change.
-      const digest = digestOf(text);
-      this.#files.set(name, { identity: '', digest, inForce: { definition: written, digest }, missing: 0 });
-      this.#told.delete(name);
-      if (before?.inForce?.digest !== digest) this.#changed(name, written);
+      await this.#write(name, this.#options.format(definition), () => undefined, around);
     });
   }
 
-  /** Removes a definition with its file. Rejects with the file system's error if nothing has changed. */
-  remove(name: string): Promise<void> {
+  /** As `change`, with the text of a file as another server has it; looks at the present file first. `check` may refuse its definition. */
+  put(name: string, text: string, check: (definition: Definition) => void, around: AroundWrite): Promise<void> {
     return this.#inOrder(async () => {
       this.#requireName(name);
+      await this.#look(name);
+      await this.#write(name, text, check, around);
+    });
+  }
+
+  /**
+   * Removes a definition with its file, if `isWanted` agrees by the digest of its present content (null: there is no file). Rejects with the
+   * file system's error if nothing has changed.
+   */
+  remove(name: string, isWanted?: (digest: string | null) => boolean): Promise<void> {
+    return this.#inOrder(async () => {
+      this.#requireName(name);
+      if (isWanted !== undefined) {
+        await this.#look(name);
+        if (!isWanted(this.digestOf(name))) return;
+      }
       await this.#options.allowed.checkLinks(this.folder);
       await removeFileDurable(this.pathOf(name));
       this.#forget(name);
@@ -200,6 +224,28 @@ export class DefinitionFolder<Definition> {
     if (this.#timer !== null) clearInterval(this.#timer);
     this.#hints.close();
     await this.#tail.catch(() => undefined);
+  }
+
+  async #write(name: string, text: string, check: (definition: Definition) => void, around: AroundWrite): Promise<void> {
+    const path = this.pathOf(name);
+    const bytes = Buffer.byteLength(text);
+    if (bytes > MAX_DEFINITION_FILE_BYTES) {
+      throw new DefinitionTooLarge(`it takes ${bytes} bytes as a file, at most ${MAX_DEFINITION_FILE_BYTES} are taken`);
+    }
+    // The valid definition is the one that a restart would read.
+    const written = await this.#options.parse(text, name, path);
+    check(written);
+    const before = this.#files.get(name);
+    if (before === undefined && this.#files.size >= MAX_FILES) throw new Error(`the folder has ${MAX_FILES} files already`);
+    await this.#makeFolder();
+    const digest = digestOfText(text);
+    await around({ text, digest, before: this.digestOf(name) }, async () => {
+      await writeFileAtomic(path, text);
+      // The next scan finds the same content, so it reports no change.
+      this.#files.set(name, { identity: '', digest, inForce: { definition: written, digest }, missing: 0 });
+      this.#told.delete(name);
+      if (before?.inForce?.digest !== digest) this.#changed(name, written);
+    });
   }
 
   /** `hinted`: the files with a notice; null: all of them. */
@@ -277,7 +323,7 @@ export class DefinitionFolder<Definition> {
     const file: KnownFile<Definition> = this.#files.get(name) ?? { identity, digest: '', inForce: null, missing: 0 };
     this.#files.set(name, file);
     file.identity = identity;
-    const digest = digestOf(text);
+    const digest = digestOfText(text);
     if (file.digest === digest) return;
     file.digest = digest;
     // Every result after a change is reported again.
@@ -314,7 +360,7 @@ export class DefinitionFolder<Definition> {
     try {
       const stats = await file.stat({ bigint: true });
       if (!stats.isFile()) throw new Error('it is not a file');
-      if (stats.size > MAX_BYTES) throw new Error(`it is larger than ${MAX_BYTES} bytes`);
+      if (stats.size > MAX_DEFINITION_FILE_BYTES) throw new Error(`it is larger than ${MAX_DEFINITION_FILE_BYTES} bytes`);
       const now = identityOf(stats);
       if (now === identity) return null;
       // One byte more, because the file may be growing.
@@ -372,6 +418,6 @@ function identityOf({ dev, ino, size, mtimeNs, ctimeNs }: BigIntStats): string {
   return [dev, ino, size, mtimeNs, ctimeNs].join(' ');
 }
 
-function digestOf(text: string): string {
+function digestOfText(text: string): string {
   return createHash('sha256').update(text).digest('base64');
 }

@@ -1,5 +1,5 @@
 /** Tells which node does which work, as the test decides, and keeps what other nodes are told. */
-import type { SharedWork, Work, WorkSharing, WorkState } from '../../src/core/shared-work.ts';
+import type { SharedWork, Work, WorkKeeper, WorkSharing, WorkState } from '../../src/core/shared-work.ts';
 
 /** States of work are in `state`, requests in `asked`, definitions in `told`. */
 export class FakeWork implements SharedWork, WorkSharing {
@@ -8,6 +8,7 @@ export class FakeWork implements SharedWork, WorkSharing {
   readonly told = new Map<string, object | null>();
   /** Who waits for another state than `unknown`. */
   readonly waiting = new Set<() => void>();
+  readonly keepers: WorkKeeper[] = [];
   #state: WorkState;
 
   constructor(state: WorkState = 'ours') {
@@ -21,6 +22,10 @@ export class FakeWork implements SharedWork, WorkSharing {
   set state(state: WorkState) {
     this.#state = state;
     if (state !== 'unknown') for (const resolve of this.waiting) resolve();
+  }
+
+  addKeeper(keeper: WorkKeeper): void {
+    this.keepers.push(keeper);
   }
 
   change<T>(work: Work, change: (tell: (definition: object | null) => void) => Promise<T>): Promise<T> {

@@ -9,7 +9,7 @@ import { ProviderKind, PublisherKind, SourceType } from '../../src/core/kinds.ts
 import { Orchestrator } from '../../src/core/orchestrator.ts';
 import type { Publisher } from '../../src/core/publishing.ts';
 import { QueueRegistry } from '../../src/core/queue-registry.ts';
-import type { SharedWork } from '../../src/core/shared-work.ts';
+import type { SharedWork, WorkSharing } from '../../src/core/shared-work.ts';
 import { StreamLineage } from '../../src/core/stream-lineage.ts';
 import { Urgency } from '../../src/core/urgency.ts';
 import type { Packet } from '../../src/media/packet.ts';
@@ -17,6 +17,7 @@ import { toMilliseconds } from '../../src/media/timebase.ts';
 import type { Track } from '../../src/media/track.ts';
 import { readDefinition } from '../../src/services/multiplex/channel-definition.ts';
 import { MultiplexChannels } from '../../src/services/multiplex/multiplex-service.ts';
+import type { FileMarks } from '../../src/state/file-marks.ts';
 import { AllowedFolders } from '../../src/util/allowed-folders.ts';
 import { ManualClock } from './manual-clock.ts';
 import { RecordingLogger } from './recording-logger.ts';
@@ -52,7 +53,13 @@ export function told(logger: RecordingLogger): string {
 
 /** Two virtual hosts with an application each; `providers` are further members of the multiplex provider. */
 export async function setUp(
-  options: { readonly providers?: object; readonly more?: object; readonly allowed?: AllowedFolders; readonly work?: SharedWork } = {},
+  options: {
+    readonly providers?: object;
+    readonly more?: object;
+    readonly allowed?: AllowedFolders;
+    readonly work?: SharedWork & WorkSharing;
+    readonly marks?: FileMarks;
+  } = {},
 ) {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-mux-'));
   ends.push(() => rmSync(folder, { recursive: true, force: true }));
@@ -108,6 +115,7 @@ export async function setUp(
     lineage,
     logger,
     ...(options.work !== undefined && { work: options.work }),
+    ...(options.marks !== undefined && { marks: options.marks }),
   });
   ends.push(() => channels.close());
   const app = orchestrator.application('default', 'app') as Application;

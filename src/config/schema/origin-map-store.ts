@@ -81,7 +81,7 @@ const SharedWorkSchema = object(
       { default: false },
     ),
     shareDefinitions: boolean(
-      'Persistent pulls and pushes that the API of a node defines are known to all nodes of the group, through Redis, where their URLs and stream keys can be read',
+      'Persistent pulls, channels and pushes that the API of a node defines are known to all nodes of the group, through Redis, where their URLs and stream keys can be read',
       { default: false },
     ),
   },

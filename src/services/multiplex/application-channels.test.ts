@@ -2,6 +2,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSy
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import { FakeWork } from '../../../test/fakes/fake-work.ts';
 import { ladder, setUp, tearDown, told } from '../../../test/fakes/multiplex-core.ts';
 import { AllowedFolders } from '../../util/allowed-folders.ts';
 import { ApplicationChannels } from './application-channels.ts';
@@ -82,5 +83,39 @@ describe('the files of multiplex channels', () => {
     symlinkSync(join(outside, 'secret.mux'), join(folder, 'app', 'link.mux'));
     await expect.poll(() => told(logger).includes('leads out of the folder')).toBe(true);
     expect(channels(other).channels).toEqual([]);
+  });
+});
+
+describe('multiplex channels of other nodes', () => {
+  it('are files like those of the API, under the names of the channels', async () => {
+    const work = new FakeWork('others');
+    const { app, of, folder, channel } = await setUp({ work });
+    const { shared } = of(app);
+    const file = formatMuxFile(ladder('ch', 'one'));
+    expect([shared.has('ch'), await shared.adopt('ch', { file }), shared.has('ch'), channel('ch').state]).toEqual([
+      false,
+      true,
+      true,
+      'Pulling',
+    ]);
+    expect(readFileSync(join(folder, 'app', 'ch.mux'), 'utf8')).toBe(file);
+    await of(app).save(ladder('ch', 'two'));
+    expect(work.told.get('multiplex/default/app/ch')).toEqual({ file: formatMuxFile(ladder('ch', 'two')) });
+    await expect(shared.adopt('other', { file })).rejects.toThrow('its definition is that of another channel');
+    expect([await shared.drop('ch'), of(app).channels]).toEqual([true, []]);
+    await of(app).save(ladder('ch', 'one'));
+    await of(app).remove('ch');
+    expect(work.told.get('multiplex/default/app/ch')).toBeNull();
+  });
+
+  it('do not replace a file that defines another channel', async () => {
+    const { app, of, folder } = await setUp();
+    const path = join(folder, 'app', 'a.mux');
+    writeFileSync(path, formatMuxFile(ladder('b', 'one')));
+    await expect.poll(() => of(app).get('b')?.name).toBe('b');
+    const { shared } = of(app);
+    await expect(shared.adopt('a', { file: formatMuxFile(ladder('a', 'two')) })).rejects.toThrow("a.mux defines the multiplex channel 'b'");
+    expect([shared.has('a'), await shared.adopt('b', { file: formatMuxFile(ladder('b', 'two')) })]).toEqual([false, false]);
+    expect(readFileSync(path, 'utf8')).toBe(formatMuxFile(ladder('b', 'one')));
   });
 });

@@ -1,8 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Application } from '../../core/application.ts';
 import type { CloseReason } from '../../core/ingest.ts';
-import { OWN_WORK, type SharedWork } from '../../core/shared-work.ts';
+import { SharedChannels } from '../../core/shared-channels.ts';
+import { OWN_WORK, type SharedWork, type WorkSharing } from '../../core/shared-work.ts';
 import { DefinitionFolder } from '../../state/definition-folder.ts';
+import type { FileMarks } from '../../state/file-marks.ts';
 import type { AllowedFolders } from '../../util/allowed-folders.ts';
 import { hasHiddenCharacter } from '../../util/hidden-characters.ts';
 import type { Logger } from '../../util/logger.ts';
@@ -24,7 +26,9 @@ export interface ApplicationChannelsOptions {
   readonly loopFinder: (definition: ChannelDefinition) => () => string | null;
   readonly lineage: MultiplexChannelOptions['lineage'];
   /** Which node's channels are played; default: all are ours. */
-  readonly work?: SharedWork;
+  readonly work?: SharedWork & WorkSharing;
+  /** Which files the API wrote. */
+  readonly marks: FileMarks;
   /** Called when channels have come, gone or changed. */
   readonly onChanged: () => void;
   readonly logger: Logger;
@@ -35,6 +39,8 @@ export class ApplicationChannels {
   readonly application: Application;
   readonly #options: ApplicationChannelsOptions;
   readonly #folder: DefinitionFolder<ChannelDefinition>;
+  /** Its channels as other nodes know them. */
+  readonly shared: SharedChannels<ChannelDefinition>;
   /** By the names of their files, without extension. */
   readonly #channels = new Map<string, MultiplexChannel>();
   /** Names of channels that several files define, as told. */
@@ -57,9 +63,18 @@ export class ApplicationChannels {
       parse: (text, _name, file) => parseMuxFile(text, file),
       format: formatMuxFile,
       changed: settle,
-      removed: settle,
+      removed: (file) => {
+        settle();
+        this.shared.forget(file);
+      },
       logger: options.logger,
       scanMs: SCAN_MS,
+    });
+    const { application, work, marks, logger } = options;
+    this.shared = new SharedChannels({
+      ...{ kind: 'multiplex', application, folder: this.#folder, ready: () => this.#ready, work, marks, logger },
+      fileOf: (channel) => this.#fileOf(channel),
+      channelOf: ({ outputStream }) => outputStream.name,
     });
   }
 
@@ -67,6 +82,7 @@ export class ApplicationChannels {
   start(): Promise<void> {
     this.#ready = this.#folder.start().then(() => {
       this.#isRead = true;
+      this.shared.read();
     });
     return this.#ready;
   }
@@ -93,7 +109,7 @@ export class ApplicationChannels {
   /** Defines a channel, durably; one of its name is replaced. Rejects when its file cannot be written, and nothing has changed then. */
   save(definition: ChannelDefinition): Promise<void> {
     const { name } = definition.outputStream;
-    return this.#folder.change(this.#fileOf(name), (before) => {
+    return this.shared.change(name, (before) => {
       if (before === undefined || before.outputStream.name === name) return definition;
       throw new Error(`${this.pathOf(name)} defines the multiplex channel '${before.outputStream.name}'`);
     });
@@ -101,7 +117,7 @@ export class ApplicationChannels {
 
   /** Ends a channel and removes its file. Rejects when that cannot be done, and nothing has changed then. */
   remove(name: string): Promise<void> {
-    return this.#folder.remove(this.#fileOf(name));
+    return this.shared.remove(name);
   }
 
   /** Looks for the sources of all channels. */
@@ -123,6 +139,9 @@ export class ApplicationChannels {
   }
 
   #entry(name: string): [key: string, channel: MultiplexChannel] | undefined {
+    // The API names files after their channels.
+    const usual = this.#channels.get(name);
+    if (usual?.name === name) return [name, usual];
     return [...this.#channels].find(([, channel]) => channel.name === name);
   }
 

@@ -13,9 +13,11 @@
 import { resolve } from 'node:path';
 import type { Application } from '../../core/application.ts';
 import type { OutboundStream } from '../../core/outbound-stream.ts';
-import { OWN_WORK, type SharedWork } from '../../core/shared-work.ts';
+import { type ChannelApplications, channelKeeper } from '../../core/shared-channels.ts';
+import { OWN_WORK, type SharedWork, type WorkSharing } from '../../core/shared-work.ts';
 import { type StreamAddress, streamKey } from '../../core/stream-address.ts';
 import type { StreamLineage } from '../../core/stream-lineage.ts';
+import { FileMarks } from '../../state/file-marks.ts';
 import type { AllowedFolders } from '../../util/allowed-folders.ts';
 import { guarded } from '../../util/guarded.ts';
 import type { Logger } from '../../util/logger.ts';
@@ -39,6 +41,7 @@ export function startMultiplex({
   definitions,
   lineage,
   originMaps,
+  fileMarks,
   logger,
 }: ServiceContext): Service & { readonly multiplex: MultiplexChannels } {
   const multiplex = new MultiplexChannels({
@@ -46,8 +49,10 @@ export function startMultiplex({
     allowed: definitions,
     lineage,
     work: originMaps,
+    marks: fileMarks,
     logger: logger.child({ part: 'multiplex' }),
   });
+  originMaps.addKeeper(channelKeeper('multiplex', 'Multiplex', multiplex));
   multiplex.start();
   return {
     multiplex,
@@ -58,11 +63,12 @@ export function startMultiplex({
 }
 
 /** The channels of all applications. Its maker calls `start`, `follow` for each application, and `close`. */
-export class MultiplexChannels {
+export class MultiplexChannels implements ChannelApplications {
   readonly #applications: Applications;
   readonly #allowed: AllowedFolders;
   readonly #lineage: StreamLineage;
-  readonly #work: SharedWork;
+  readonly #work: SharedWork & WorkSharing;
+  readonly #marks: FileMarks;
   readonly #logger: Logger;
   readonly #followed = new Map<Application, ApplicationChannels>();
   /** Counts changes of definitions, by which loops come and go. */
@@ -77,10 +83,13 @@ export class MultiplexChannels {
     readonly allowed: AllowedFolders;
     readonly lineage: StreamLineage;
     /** Which node's channels are played; default: all are ours. */
-    readonly work?: SharedWork;
+    readonly work?: SharedWork & WorkSharing;
+    /** Which files the API wrote; default: those of this object. */
+    readonly marks?: FileMarks;
     readonly logger: Logger;
   }) {
     this.#work = options.work ?? OWN_WORK;
+    this.#marks = options.marks ?? new FileMarks(null, options.logger);
     this.#applications = options.applications;
     this.#allowed = options.allowed;
     this.#lineage = options.lineage;
@@ -112,6 +121,17 @@ export class MultiplexChannels {
     return this.#followed.get(application) ?? null;
   }
 
+  /** Channels as other nodes know them. */
+  sharedIn(vhost: string): ApplicationChannels['shared'][] {
+    return [...this.#followed].flatMap(([application, { shared }]) => (application.vhost === vhost ? [shared] : []));
+  }
+
+  /** Those of an application; null where it is not there or does not have the provider. */
+  sharedOf(vhost: string, app: string): ApplicationChannels['shared'] | null {
+    const application = this.#applications.application(vhost, app);
+    return (application === undefined ? null : this.of(application))?.shared ?? null;
+  }
+
   /** Plays the channels of an application while it runs. Resolves when its folder has been read; never rejects. */
   follow(application: Application): Promise<void> | undefined {
     const folder = application.definition.config.providers?.multiplex?.muxFilesDir;
@@ -124,6 +144,7 @@ export class MultiplexChannels {
       loopFinder: (definition) => this.#loopFinder(application, definition),
       lineage: this.#lineage,
       work: this.#work,
+      marks: this.#marks,
       onChanged: () => {
         this.#version += 1;
       },

@@ -24,7 +24,11 @@ export function pushKeeper(
         throw new Error(`the publisher Push is not enabled in application '${vhost}/${app}'`);
       }
       await pushes.adopt(work, read, createdAt);
+      return true;
     },
-    drop: (work) => pushes.drop(work, work.name),
+    async drop(work) {
+      await pushes.drop(work, work.name);
+      return true;
+    },
   };
 }

@@ -9,6 +9,7 @@ import { FakeWork } from '../../../test/fakes/fake-work.ts';
 import { ManualClock } from '../../../test/fakes/manual-clock.ts';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
 import { videoPackets, videoTrack } from '../../../test/fakes/synthetic-media.ts';
+import { allOf } from '../../../test/support/all-of.ts';
 import type { PushPublisherConfig } from '../../config/index.ts';
 import type { Application } from '../../core/application.ts';
 import { QueueRegistry } from '../../core/queue-registry.ts';
@@ -106,7 +107,7 @@ test('tasks of the API are told to other nodes; those of other nodes are adopted
   await keeper.adopt(shared, { request: wish('p'), createdAt: 5000 });
   await expect.poll(states).toEqual(['p pushing']);
   expect([keeper.has(shared), Date.parse(publisher.pushes(OWNER)[0]?.createdTime ?? '')]).toEqual([true, 5000]);
-  expect([...keeper.definitions('default')]).toEqual([{ work: shared, definition: { request: wish('p'), createdAt: 5000 } }]);
+  expect(await allOf(keeper.definitions('default'))).toEqual([{ work: shared, definition: { request: wish('p'), createdAt: 5000 } }]);
   await keeper.adopt(shared, { request: wish('p', { streamKey: 'k2' }), createdAt: 6000 });
   await expect.poll(() => publisher.pushes(OWNER).map(({ streamKey, state }) => [streamKey, state])).toEqual([['k2', 'pushing']]);
   await publisher.stop();

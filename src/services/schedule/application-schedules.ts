@@ -1,8 +1,10 @@
 /** The scheduled channels of one application: the definitions in its folder, each with its player. */
 import type { Application } from '../../core/application.ts';
-import { OWN_WORK, type SharedWork } from '../../core/shared-work.ts';
+import { SharedChannels } from '../../core/shared-channels.ts';
+import { OWN_WORK, type SharedWork, type WorkSharing } from '../../core/shared-work.ts';
 import { isAddressableName } from '../../core/stream-address.ts';
 import { DefinitionFolder, DefinitionTooLarge } from '../../state/definition-folder.ts';
+import { FileMarks } from '../../state/file-marks.ts';
 import type { AllowedFolders } from '../../util/allowed-folders.ts';
 import type { Clock } from '../../util/clock.ts';
 import { forEachGuarded } from '../../util/guarded.ts';
@@ -32,7 +34,9 @@ export interface ApplicationSchedulesOptions {
   /** Whether the stream of a live item is there. */
   readonly isRunning: (url: string) => boolean;
   /** Which node's channels are played; default: all are ours. */
-  readonly work?: SharedWork;
+  readonly work?: SharedWork & WorkSharing;
+  /** Which files the API wrote; default: those of this object. */
+  readonly marks?: FileMarks;
   /** A channel is defined, or redefined; default: nothing. */
   readonly onDefined?: () => void;
   readonly clock: Clock;
@@ -44,6 +48,8 @@ export class ApplicationSchedules {
   readonly application: Application;
   readonly #options: ApplicationSchedulesOptions;
   readonly #folder: DefinitionFolder<ScheduleDefinition>;
+  /** Its channels as other nodes know them. */
+  readonly shared: SharedChannels<ScheduleDefinition>;
   /** Names of all announced channels, of all nodes. */
   readonly #known = new Set<string>();
   readonly #channels = new Map<string, ScheduledChannel>();
@@ -71,11 +77,17 @@ export class ApplicationSchedules {
       removed: (name) => {
         this.#end(name);
         this.#known.delete(name);
+        this.shared.forget(name);
         this.#tell('channel.deleted', name);
       },
     });
+    this.shared = new SharedChannels({
+      ...{ kind: 'scheduled', application, folder: this.#folder, ready: () => this.#ready, work: options.work, logger },
+      marks: options.marks ?? new FileMarks(null, logger),
+    });
     this.#ready = this.#folder.start().then(() => {
       this.#isRead = true;
+      this.shared.read();
     });
   }
 
@@ -127,7 +139,7 @@ export class ApplicationSchedules {
   /** Writes and begins a channel. Rejects with `NameTaken`, `ScheduleProblem`, or for a file that cannot be written. */
   create(definition: ScheduleDefinition): Promise<void> {
     const { name } = definition.stream;
-    return this.#folder
+    return this.shared
       .change(name, (current) => {
         if (current !== undefined || this.application.hasStream(name)) throw new NameTaken(name);
         return this.#current(definition);
@@ -138,7 +150,7 @@ export class ApplicationSchedules {
   /** Writes a request's change of a channel, and plays by it. Rejects with `ScheduleProblem`, or if a file cannot be written. */
   change(name: string, body: Readonly<Record<string, unknown>>): Promise<boolean> {
     let found = true;
-    return this.#folder
+    return this.shared
       .change(name, (current) => {
         found = current !== undefined;
         if (current === undefined) throw new Error('the channel was removed meanwhile');
@@ -155,7 +167,7 @@ export class ApplicationSchedules {
 
   /** Ends a channel and removes its file. Rejects for a file that cannot be removed. */
   remove(name: string): Promise<void> {
-    return this.#folder.remove(name);
+    return this.shared.remove(name);
   }
 
   /** To be called ten times a second. */

@@ -156,3 +156,27 @@ test('a channel that another node plays waits for its turn, and can be asked abo
   work.state = 'others';
   await until("the end of the channel's stream", () => application('a').stream('tv') === undefined);
 });
+
+test('a channel of another node is kept as its file, played when it is the turn of this node, and goes with its deletion', async () => {
+  work.state = 'others';
+  declare('a');
+  const [keeper] = work.keepers;
+  const tv = { kind: 'scheduled', vhost: 'v', app: 'a', name: 'tv' } as const;
+  // None of its films is here.
+  const program = '<Program scheduled="2026-01-01T00:00:00Z" repeat="true"><Item url="file://film.mp4"/></Program>';
+  expect(await keeper?.adopt(tv, { file: `<Schedule>${program}</Schedule>` })).toBe(true);
+  const schedules = service.schedules.of(application('a'));
+  expect([schedules?.names, keeper?.has(tv), schedules?.information('tv')]).toMatchObject([
+    ...[['tv'], true, { programs: [{ items: [{ url: 'file://film.mp4' }] }] }],
+  ]);
+  expect(application('a').stream('tv')).toBeUndefined();
+  work.state = 'ours';
+  await until("the channel's stream", () => application('a').stream('tv'));
+  await until('a line about the missing film', () => logger.lines.some(({ message }) => message.includes('film.mp4')));
+  await schedules?.change('tv', { programs: [] });
+  expect(work.told.get('scheduled/v/a/tv')).toMatchObject({ file: expect.not.stringContaining('film') });
+  expect([await keeper?.drop(tv), schedules?.names, application('a').stream('tv')]).toEqual([true, [], undefined]);
+  await expect(keeper?.adopt({ ...tv, app: 'b' }, { file: '<Schedule/>' })).rejects.toThrow("Schedule is not enabled in application 'v/b'");
+  await expect(keeper?.adopt(tv, { file: '<Schedule' })).rejects.toThrow('not well-formed');
+  await expect(keeper?.adopt(tv, { file: '<Schedule><Program scheduled="soon"/></Schedule>' })).rejects.toThrow('ISO 8601');
+});

@@ -11,14 +11,17 @@
  * files at once are looked up for an application, one of them for an item about to play.
  * Specifications: none; `docs/guide/channels.md`, *Scheduled channels*, documents files and requests.
  */
+import type { OriginMaps } from '../../cluster/origin-maps.ts';
 import type { Application } from '../../core/application.ts';
 import type { InboundStream } from '../../core/inbound-stream.ts';
 import type { Orchestrator } from '../../core/orchestrator.ts';
-import { OWN_WORK, type SharedWork } from '../../core/shared-work.ts';
+import { channelKeeper } from '../../core/shared-channels.ts';
+import type { SharedWork, WorkSharing } from '../../core/shared-work.ts';
 import { streamOfUrl } from '../../core/stream-address.ts';
 import { lengthOfBytes } from '../../playout/file-source.ts';
 import type { LiveStreams } from '../../playout/live-source.ts';
 import { MediaRoot } from '../../playout/media-root.ts';
+import type { FileMarks } from '../../state/file-marks.ts';
 import type { Logger } from '../../util/logger.ts';
 import type { Service, ServiceContext } from '../service.ts';
 import { ApplicationSchedules } from './application-schedules.ts';
@@ -33,7 +36,9 @@ export type ScheduleContext = Pick<
   'orchestrator' | 'definitions' | 'reading' | 'ffmpegFiles' | 'liveStreams' | 'transcoder' | 'clock' | 'logger'
 > & {
   /** Which node's channels are played; absent: all are ours. */
-  readonly originMaps?: SharedWork;
+  readonly originMaps?: SharedWork & WorkSharing & Pick<OriginMaps, 'addKeeper'>;
+  /** Which files the API wrote; absent: those of this run. */
+  readonly fileMarks?: FileMarks;
 };
 
 /** Has no port; the API uses `schedules`. */
@@ -45,6 +50,7 @@ export function startSchedules(context: ScheduleContext): Service & { readonly s
     application: (vhost, app) => orchestrator.application(vhost, app),
     logger,
   });
+  context.originMaps?.addKeeper(channelKeeper('scheduled', 'Schedule', schedules));
   return {
     schedules,
     metrics: [scheduleMetrics(schedules)],
@@ -56,7 +62,7 @@ export function startSchedules(context: ScheduleContext): Service & { readonly s
 /** Null if the provider is off, and in applications that viewers create by requests: these have no schedules. */
 function openSchedules(
   application: Application,
-  { orchestrator, originMaps: work = OWN_WORK, definitions, reading, ffmpegFiles: foreign, transcoder, clock }: ScheduleContext,
+  { orchestrator, originMaps: work, fileMarks: marks, definitions, reading, ffmpegFiles: foreign, transcoder, clock }: ScheduleContext,
   live: LiveStreams,
   parent: Logger,
   onDefined: () => void,
@@ -81,7 +87,9 @@ function openSchedules(
     clock,
   );
   return new ApplicationSchedules({
-    ...{ application, scheduleFilesDir: schedule.scheduleFilesDir, allowed: definitions, lengths, work, onDefined, clock, logger },
+    ...{ application, scheduleFilesDir: schedule.scheduleFilesDir, allowed: definitions, lengths, onDefined, clock, logger },
+    ...(work !== undefined && { work }),
+    ...(marks !== undefined && { marks }),
     open: channelPlayouts({ application, root, foreign, live, transcoder, clock, logger }),
     isRunning: (url) => {
       const address = streamOfUrl(url);

@@ -1,5 +1,6 @@
 /** The scheduled channels of all applications. */
 import type { Application } from '../../core/application.ts';
+import type { ChannelApplications } from '../../core/shared-channels.ts';
 import { type ApplicationAddress, applicationKey } from '../../core/stream-address.ts';
 import { guarded } from '../../util/guarded.ts';
 import type { Logger } from '../../util/logger.ts';
@@ -22,7 +23,7 @@ export interface SchedulesOptions {
 }
 
 /** Keeps the channels of each application while it runs. */
-export class Schedules {
+export class Schedules implements ChannelApplications {
   readonly #options: SchedulesOptions;
   readonly #running = new Map<string, ApplicationSchedules>();
   readonly #closing = new Set<Promise<void>>();
@@ -58,6 +59,17 @@ export class Schedules {
   of(application: Application): ApplicationSchedules | null {
     const schedules = this.#running.get(keyOf(application));
     return schedules?.application === application ? schedules : null;
+  }
+
+  /** Channels as other nodes know them. */
+  sharedIn(vhost: string): ApplicationSchedules['shared'][] {
+    return [...this.#running.values()].flatMap(({ application, shared }) => (application.vhost === vhost ? [shared] : []));
+  }
+
+  /** Those of an application; null where it is not there or does not have the provider. */
+  sharedOf(vhost: string, app: string): ApplicationSchedules['shared'] | null {
+    const application = this.#options.application(vhost, app);
+    return (application === undefined ? null : this.of(application))?.shared ?? null;
   }
 
   /** All channels that run. */
