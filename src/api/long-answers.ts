@@ -1,5 +1,5 @@
 /** Answers that may be long, because streams, queues, viewers and items are as many as there are. They hold up nothing. */
-import { inSlices } from '../util/in-slices.ts';
+import { textInSlices } from '../util/in-slices.ts';
 import { type Answer, ok, okText } from './envelope.ts';
 import { jsonPieces, writeJson } from './json/json-writer.ts';
 
@@ -12,15 +12,17 @@ export function okList<Item>(items: readonly Item[], shown: (item: Item) => unkn
 }
 
 async function longList<Item>(items: readonly Item[], shown: (item: Item) => unknown): Promise<Answer> {
-  let text = '';
-  function* write(): Iterable<void> {
-    for (const item of items) {
-      text += (text === '' ? '[' : ',') + writeJson(shown(item));
-      yield;
-    }
+  return okText(await textInSlices(listPieces(items, shown)));
+}
+
+/** `shown` is called when the piece of its item is due. */
+function* listPieces<Item>(items: readonly Item[], shown: (item: Item) => unknown): Iterable<string> {
+  let before = '[';
+  for (const item of items) {
+    yield before + writeJson(shown(item));
+    before = ',';
   }
-  await inSlices(write());
-  return okText(`${text}]`);
+  yield ']';
 }
 
 /** 200 with `value`, which must not change while it is written. */
@@ -29,14 +31,6 @@ export async function okInSlices(value: unknown): Promise<Answer> {
 }
 
 /** As `writeJson`, in slices. */
-export async function jsonInSlices(value: unknown): Promise<string> {
-  let text = '';
-  function* write(): Iterable<void> {
-    for (const piece of jsonPieces(value)) {
-      text += piece;
-      yield;
-    }
-  }
-  await inSlices(write());
-  return text;
+export function jsonInSlices(value: unknown): Promise<string> {
+  return textInSlices(jsonPieces(value));
 }

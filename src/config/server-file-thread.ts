@@ -1,7 +1,8 @@
 /** Reads large configuration files of a running server in a thread of its own, because reading takes 0.3 ms for each thousand characters. */
 import { statSync } from 'node:fs';
+import { entryFile } from '../util/entry-file.ts';
 import type { LogLines } from '../util/logger.ts';
-import { WorkThread, WorkThreadLost } from '../util/work-thread.ts';
+import { WorkThread, workOrHere } from '../util/work-thread.ts';
 import { ConfigError, ConfigErrors, type ConfigWarning, type Place } from './problem.ts';
 import { keySalt } from './schema/access-keys.ts';
 import { type LoadedServer, loadServerConfig } from './server-file.ts';
@@ -11,8 +12,7 @@ const LARGE = 32 * 1024;
 /** Five hundred applications take half a second, on a machine that has nothing else to do. */
 const DEADLINE_MS = 60_000;
 const IDLE_MS = 2000;
-/** Also after a build. */
-const ENTRY = new URL(import.meta.url.endsWith('.ts') ? './server-file-worker.ts' : './server-file-worker.js', import.meta.url);
+const ENTRY = entryFile('./server-file-worker', import.meta.url);
 
 /** The file that the thread is to read. */
 export interface ServerFileJob {
@@ -52,17 +52,14 @@ export async function reloadServerConfig(
   thread = shared,
 ): Promise<LoadedServer> {
   if (sizeOf([file, ...known]) < LARGE) return loadServerConfig(file);
-  let answer: ServerFileAnswer;
+  let answer: ServerFileAnswer | null;
   try {
-    answer = await thread.run({ file, keySalt: keySalt() });
+    answer = await workOrHere(thread, { file, keySalt: keySalt() }, { file, here: () => null, logger });
   } catch (error) {
-    if (error instanceof WorkThreadLost) {
-      logger.warn({ config: file, err: error }, `${error.message}: ${file} is read beside everything else`);
-      return loadServerConfig(file);
-    }
     const { message } = error as Error;
     throw new ConfigErrors([new ConfigError(`The file cannot be read: ${message}`, { path: '', file })]);
   }
+  if (answer === null) return loadServerConfig(file);
   if ('errors' in answer) throw new ConfigErrors(answer.errors.map(errorOf), answer.warnings);
   const { loaded, places } = answer;
   const placeOf = (owner: object, key = ''): Place => {

@@ -2,20 +2,18 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { getCompileCacheDir } from 'node:module';
 import { dirname } from 'node:path';
 import { type Duplex, PassThrough } from 'node:stream';
+import { entryFile } from '../util/entry-file.ts';
 import { messageOf } from '../util/message-of.ts';
 import { FrameWriter } from './frame-writer.ts';
 import type { HelloMessage } from './messages.ts';
 import { type FrameHeader, FrameReader, FrameType } from './process-frames.ts';
 import { environmentOf, sandboxed } from './sandbox.ts';
 
-/** The program transcoder processes run, also after a build. */
-export const CHILD_ENTRY = new URL(import.meta.url.endsWith('.ts') ? './process/child.ts' : './process/child.js', import.meta.url);
+/** The program of transcoder processes. */
+export const CHILD_ENTRY = entryFile('./process/child', import.meta.url);
 
 /** The program of processes that read files. */
-export const FILE_CHILD_ENTRY = new URL(
-  import.meta.url.endsWith('.ts') ? './process/file-child.ts' : './process/file-child.js',
-  import.meta.url,
-);
+export const FILE_CHILD_ENTRY = entryFile('./process/file-child', import.meta.url);
 
 const SOCKET_DESCRIPTOR = 3;
 /** Threads for codecs; each waits in one operation at a time. */

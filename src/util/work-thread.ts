@@ -2,6 +2,7 @@
 import { getCompileCacheDir } from 'node:module';
 import { dirname } from 'node:path';
 import { Worker } from 'node:worker_threads';
+import type { LogLines } from './logger.ts';
 import { messageOf } from './message-of.ts';
 import type { WorkAnswer, WorkOrder, WorkRefusal } from './work-answer.ts';
 
@@ -135,6 +136,24 @@ export class WorkThread<Job, Result> {
     const worker = this.#worker;
     this.#worker = null;
     void worker?.terminate();
+  }
+}
+
+/**
+ * The work of the thread on `file`. If the thread is lost, the log says so and the result is that of `here`, which does the work in this
+ * thread. Rejects as `run` does, and with the exception of `here`.
+ */
+export async function workOrHere<Job, Result, Own>(
+  thread: Pick<WorkThread<Job, Result>, 'run'>,
+  job: Job,
+  { file, here, logger }: { readonly file: string; readonly here: () => Own; readonly logger: Pick<LogLines, 'warn'> },
+): Promise<Result | Own> {
+  try {
+    return await thread.run(job);
+  } catch (error) {
+    if (!(error instanceof WorkThreadLost)) throw error;
+    logger.warn({ file, err: error }, `${error.message}: ${file} is read beside everything else`);
+    return here();
   }
 }
 

@@ -1,6 +1,7 @@
 /** Finishes MP4 recordings without holding up the event loop. */
 import { stat } from 'node:fs/promises';
 import type { Worker } from 'node:worker_threads';
+import { entryFile } from '../../util/entry-file.ts';
 import { WorkThread } from '../../util/work-thread.ts';
 import { type Finalised, finaliseMp4 } from './mp4-finaliser.ts';
 
@@ -9,8 +10,7 @@ const LARGE = 64 * 1024 * 1024;
 /** While one waits for the disk the next is processed; the tables of many would need much memory at once. */
 const MAX_AT_ONCE = 2;
 const IDLE_MS = 60_000;
-/** The file of the thread, also after a build. */
-const ENTRY = new URL(import.meta.url.endsWith('.ts') ? './mp4-finaliser-worker.ts' : './mp4-finaliser-worker.js', import.meta.url);
+const ENTRY = entryFile('./mp4-finaliser-worker', import.meta.url);
 
 /** Finishes the file of each path. It takes as long as the disk does, so there is no deadline. `start` is for tests. */
 export function finaliserThread(start?: () => Worker): WorkThread<string, Finalised> {
