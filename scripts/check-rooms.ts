@@ -106,6 +106,7 @@ const APART: Readonly<Record<string, readonly string[]>> = {
   'transcoder/process/child.ts': ['util', 'media', 'codecs', 'transcoder', 'core/transcoding.ts'],
   'services/record/mp4-finaliser-worker.ts': ['util', 'media', 'codecs', 'containers', 'services/record'],
   'config/server-file-worker.ts': ['util', 'config'],
+  'config/xml-worker.ts': ['util', 'config'],
   'services/schedule/definition-worker.ts': ['util', 'config', 'services/schedule', 'core/pull.ts', 'core/stream-address.ts'],
 };
 

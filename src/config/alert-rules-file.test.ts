@@ -1,9 +1,12 @@
 import { expect, test } from 'vitest';
 import { parseAlertRules } from './alert-rules-file.ts';
+import { parseXml } from './xml.ts';
+
+const parsed = (xml: string, file: string) => parseAlertRules(parseXml(xml, file));
 
 test('the rules of a file equal those of the section', () => {
   const xml = '<?xml version="1.0"?><Rules><Ingress><MinBitrate>2M</MinBitrate><HasBFrames/></Ingress><InternalQueueCongestion/></Rules>';
-  expect(parseAlertRules(xml, 'r.xml')).toMatchObject({
+  expect(parsed(xml, 'r.xml')).toMatchObject({
     ingress: { minBitrate: 2 * 1024 * 1024, hasBFrames: {} },
     internalQueueCongestion: {},
   });
@@ -15,5 +18,5 @@ test.each([
   ['<Rules><Ingres/></Rules>', 'Ingres'],
   ['<Rules>', 'Unclosed'],
 ])('%s is refused by name', (xml, part) => {
-  expect(() => parseAlertRules(xml, 'r.xml')).toThrow(part);
+  expect(() => parsed(xml, 'r.xml')).toThrow(part);
 });

@@ -3,16 +3,19 @@ import { ConfigError, ConfigErrors } from './problem.ts';
 import { readObject } from './reader.ts';
 import { type AlertRulesConfig, AlertRulesSchema } from './schema/alert.ts';
 import type { Reading } from './source.ts';
-import { parseXml } from './xml.ts';
+import type { XmlElement } from './xml.ts';
 import { XmlSource } from './xml-source.ts';
 
 const ROOT = 'Rules';
 
-/** The rules of a text; `file` is its name in messages. Throws `ConfigError` or `ConfigErrors` with all that is wrong. */
-export function parseAlertRules(xml: string, file: string): AlertRulesConfig {
-  const root = parseXml(xml, file);
+/** The rules of a file. Throws `ConfigError` or `ConfigErrors` with all that is wrong. */
+export function parseAlertRules(root: XmlElement): AlertRulesConfig {
   if (root.name !== ROOT) {
-    throw new ConfigError(`The root element must be <${ROOT}>, but is <${root.name}>`, { path: root.name, file, line: root.line });
+    throw new ConfigError(`The root element must be <${ROOT}>, but is <${root.name}>`, {
+      path: root.name,
+      file: root.file,
+      line: root.line,
+    });
   }
   const reading: Reading = { errors: [], warnings: [], macros: null };
   const { typed } = readObject(AlertRulesSchema, new XmlSource(root, ROOT, { reading, include: () => [] }), reading);

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
-import { constants } from 'node:fs';
-import { open } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { readXmlFile } from '../config/xml-thread.ts';
 import { type AllowedFolders, PathRefused } from '../util/allowed-folders.ts';
 import type { Logger } from '../util/logger.ts';
 import { messageOf } from '../util/message-of.ts';
+import { readWhole } from '../util/read-whole.ts';
 import { type MappedOverlay, type OverlayMapEntry, parseOverlayMap } from './overlay-map.ts';
 import type { OverlayRequest } from './transcoding.ts';
 
@@ -28,7 +28,7 @@ export async function readOverlays(path: string, reading: AllowedFolders, logger
   let entries: readonly OverlayMapEntry[];
   try {
     await reading.checkLinks(path);
-    entries = parseOverlayMap((await readWhole(path, MAX_MAP_BYTES)).toString('utf8'), path);
+    entries = parseOverlayMap(await readXmlFile(path, logger, MAX_MAP_BYTES));
   } catch (error) {
     logger.error({ err: error, map: path }, `overlay map cannot be used: ${messageOf(error)}; the stream has no overlays`);
     return [];
@@ -91,22 +91,5 @@ export function overlayPath(url: string, folder: string): string {
     return fileURLToPath(url);
   } catch (error) {
     throw new PathRefused(`${JSON.stringify(url)} is no path: ${messageOf(error)}`);
-  }
-}
-
-/** Rejects when the file is larger than `limit`, or none. */
-async function readWhole(path: string, limit: number): Promise<Buffer> {
-  // A pipe would keep a thread of the file system waiting for its writer for ever.
-  const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
-  try {
-    const status = await handle.stat();
-    if (!status.isFile()) throw new Error(`${path} is not a file`);
-    if (status.size > limit) throw new Error(`${path} has ${status.size} bytes, at most ${limit} are taken`);
-    // The file may be growing: the rest is ignored.
-    const bytes = Buffer.alloc(status.size);
-    const { bytesRead } = await handle.read(bytes, 0, bytes.length, 0);
-    return bytes.subarray(0, bytesRead);
-  } finally {
-    await handle.close();
   }
 }

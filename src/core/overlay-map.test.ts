@@ -4,9 +4,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
+import { parseXml } from '../config/xml.ts';
 import { AllowedFolders } from '../util/allowed-folders.ts';
 import { readOverlays } from './overlay-files.ts';
 import { overlaysFor, parseOverlayMap } from './overlay-map.ts';
+
+const parsed = (xml: string, file: string) => parseOverlayMap(parseXml(xml, file));
 
 const STREAM = { name: 'cam_high', sourceName: 'cam' };
 const NAME = '<Enable>true</Enable><OutputStreamName>cam*</OutputStreamName>';
@@ -19,7 +22,7 @@ function map(...entries: readonly string[]): string {
 describe('an overlay map', () => {
   it('lists the images with their places', () => {
     const place = '<Left>MAIN_W-OVERLAY_W</Left><Top>10</Top><Width>64</Width><Height>MAIN_H / 4</Height><Opacity>50</Opacity>';
-    const entries = parseOverlayMap(
+    const entries = parsed(
       map(`${NAME}<VariantNames>*_1080p, low</VariantNames><Overlay>${LOGO}${place}</Overlay><Overlay>${LOGO}</Overlay>`),
       'm',
     );
@@ -41,7 +44,7 @@ describe('an overlay map', () => {
     [STREAM, 'high', 1],
     [{ ...STREAM, name: 'other' }, 'low', 0],
   ])('%j with the encode %s gets %i images', (stream, variantName, count) => {
-    const entries = parseOverlayMap(
+    const entries = parsed(
       map(
         `${NAME}<VariantNames>*_1080p,low</VariantNames><Overlay>${LOGO}</Overlay>`,
         `${NAME}<Overlay>${LOGO}</Overlay>`,
@@ -54,7 +57,7 @@ describe('an overlay map', () => {
 
   it('gives an encode the first sixteen of all entries together', () => {
     const nine = `${NAME}${`<Overlay>${LOGO}</Overlay>`.repeat(9)}`;
-    expect(overlaysFor(parseOverlayMap(map(nine, nine), 'm'), STREAM, 'high').length).toBe(16);
+    expect(overlaysFor(parsed(map(nine, nine), 'm'), STREAM, 'high').length).toBe(16);
   });
 
   it.each([
@@ -66,7 +69,7 @@ describe('an overlay map', () => {
     ['<RecordInfo/>', 'the root element must be OverlayMap'],
     ['<OverlayMap>', 'not well-formed'],
   ])('%s is refused', (xml, message) => {
-    expect(() => parseOverlayMap(xml, 'm')).toThrow(message);
+    expect(() => parsed(xml, 'm')).toThrow(message);
   });
 });
 

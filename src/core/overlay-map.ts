@@ -1,4 +1,5 @@
 /** The map file that lays images over the video of streams by their names. */
+import type { XmlElement } from '../config/xml.ts';
 import { ArithmeticError, calculate } from '../util/arithmetic.ts';
 import { compileWildcard } from '../util/wildcard.ts';
 import { entriesFor, type MapPart, readStreamMap, type StreamMapEntry } from './tasks/stream-map.ts';
@@ -25,8 +26,8 @@ const DEFAULT_SIDE = '100';
 const SOME_SIZE = { frame: { width: 1280, height: 720 }, image: { width: 100, height: 100 } };
 
 /** The entries that are enabled. Throws `ConfigError` with the line at fault. */
-export function parseOverlayMap(xml: string, file: string): OverlayMapEntry[] {
-  return readStreamMap({ xml, file }, { root: 'OverlayMap', item: 'OverlayInfo', streamName: 'OutputStreamName' }, (entry) => {
+export function parseOverlayMap(root: XmlElement): OverlayMapEntry[] {
+  return readStreamMap(root, { root: 'OverlayMap', item: 'OverlayInfo', streamName: 'OutputStreamName' }, (entry) => {
     const { streamName, variantNames } = entry;
     const overlays = entry.parts('Overlay').map(overlayOf);
     if (overlays.length > MAX_OVERLAYS)

@@ -1,6 +1,7 @@
 /** Checks the file with alert rules as the server would read it. */
 import { readFileSync } from 'node:fs';
 import { ConfigError, ConfigErrors, formatConfigProblem, type LoadedServer, type Place, parseAlertRules } from '../config/index.ts';
+import { parseXml } from '../config/xml.ts';
 import { messageOf } from '../util/message-of.ts';
 
 /** Errors in `Alert/RulesFile`, which prevent alerts: the server starts, and logs them when it reads the file. */
@@ -13,7 +14,7 @@ export function alertFindings({ config: { alert }, placeOf }: LoadedServer): (Pl
 
 function faultsOf(file: string): string[] {
   try {
-    parseAlertRules(readFileSync(file, 'utf8'), file);
+    parseAlertRules(parseXml(readFileSync(file, 'utf8'), file));
     return [];
   } catch (error) {
     if (error instanceof ConfigErrors) return error.errors.map(formatConfigProblem);

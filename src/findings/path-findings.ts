@@ -4,6 +4,7 @@ import { readFileSync, realpathSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import type { ApplicationConfig, LoadedServer, Place, TlsConfig } from '../config/index.ts';
 import { readingFolders, writingFolders } from '../config/server-config.ts';
+import { parseXml } from '../config/xml.ts';
 import { overlayPath } from '../core/overlay-files.ts';
 import { parseOverlayMap } from '../core/overlay-map.ts';
 import { CertificateFault, type CertificateFile, certificateOf } from '../delivery/tls/certificate-files.ts';
@@ -148,7 +149,7 @@ function faultOfPlace(path: string, root: string): string | null {
   return realpathSync(path).startsWith(join(realpathSync(root), '/')) ? null : `${path} leads out of ${root} through a symbolic link`;
 }
 
-/** Map files are read with each stream. */
+/** Map files are read when a stream begins. */
 function mapFindings({ publishers }: ApplicationConfig, placeOf: PlaceOf): Found[] {
   return [publishers.file?.streamMap, publishers.push?.streamMap].flatMap((map) => {
     if (map?.enable !== true || map.path === undefined) return [];
@@ -166,7 +167,9 @@ function overlayFindings({ outputProfiles }: ApplicationConfig, reading: Allowed
   const at = placeOf(overlays, 'path');
   try {
     reading.check(path);
-    const urls = new Set(parseOverlayMap(readFileSync(path, 'utf8'), path).flatMap((entry) => entry.overlays.map(({ url }) => url)));
+    const urls = new Set(
+      parseOverlayMap(parseXml(readFileSync(path, 'utf8'), path)).flatMap((entry) => entry.overlays.map(({ url }) => url)),
+    );
     return [...urls].flatMap((url) => {
       const wrong = faultOfImage(url, path, reading);
       return wrong === null ? [] : [{ ...at, message: `the overlay '${url}' of ${path} cannot be used: ${wrong}` }];

@@ -1,6 +1,7 @@
 /** All XML and JSON in README and the pages is valid for its reader, without warnings. */
 import { expect, test } from 'vitest';
 import { ConfigErrors, formatConfigProblem, parseServerConfig, readOutputProfiles } from '../../src/config/index.ts';
+import { parseXml } from '../../src/config/xml.ts';
 import { parseOverlayMap } from '../../src/core/overlay-map.ts';
 import { parseEventRules } from '../../src/services/events/event-rules.ts';
 import { parseMuxFile } from '../../src/services/multiplex/mux-file.ts';
@@ -11,11 +12,11 @@ import { blocksIn, PAGES, type PageBlock } from '../support/page-blocks.ts';
 
 /** Readers of other configuration files, by root element. */
 const FILES: Readonly<Record<string, (xml: string, file: string) => unknown>> = {
-  EventInfo: parseEventRules,
+  EventInfo: (xml, file) => parseEventRules(parseXml(xml, file)),
   Multiplex: parseMuxFile,
-  OverlayMap: parseOverlayMap,
-  PushInfo: parsePushMap,
-  RecordInfo: parseRecordMap,
+  OverlayMap: (xml, file) => parseOverlayMap(parseXml(xml, file)),
+  PushInfo: (xml, file) => parsePushMap(parseXml(xml, file)),
+  RecordInfo: (xml, file) => parseRecordMap(parseXml(xml, file)),
   Schedule: (xml, file) => parseScheduleFile(xml, 'tv', file),
 };
 

@@ -1,6 +1,6 @@
 /** Map files: the tasks that begin with streams of certain names. */
 import { ConfigError } from '../../config/index.ts';
-import { parseXml, type XmlElement } from '../../config/xml.ts';
+import type { XmlElement } from '../../config/xml.ts';
 import { compileWildcard } from '../../util/wildcard.ts';
 
 /** The common part of the entries of all maps. */
@@ -54,13 +54,12 @@ export class MapElement extends MapPart {
   }
 }
 
-/** The entries `root`/`item` of a file that are enabled, each as `read` takes it. Throws `ConfigError` with the line at fault. */
+/** The entries of a file that are enabled, each as `read` takes it. Throws `ConfigError` with the line at fault. */
 export function readStreamMap<Entry extends StreamMapEntry>(
-  source: { readonly xml: string; readonly file: string },
+  root: XmlElement,
   names: { readonly root: string; readonly item: string; readonly streamName?: string },
   read: (entry: MapElement) => Entry,
 ): Entry[] {
-  const root = parseXml(source.xml, source.file);
   if (root.name !== names.root) throw faultOf(root, `the root element must be ${names.root}, but is ${root.name}`);
   return root.children
     .filter((element) => element.name === names.item && textOf(element, 'Enable').toLowerCase() === 'true')

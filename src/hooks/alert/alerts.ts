@@ -1,7 +1,7 @@
 /** Sends alerts about events and faults to a server, by the rules of `Alert`. */
-import { readFile } from 'node:fs/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { type AlertConfig, type AlertRulesConfig, parseAlertRules, type ServerConfig } from '../../config/index.ts';
+import { readXmlFile } from '../../config/xml-thread.ts';
 import type { Application } from '../../core/application.ts';
 import type { Notice } from '../../core/notices/notice.ts';
 import type { NoticeBoard } from '../../core/notices/notice-board.ts';
@@ -213,7 +213,7 @@ export class Alerts {
   async #readRules(file: string): Promise<void> {
     const { logger } = this.#options;
     try {
-      this.#rules = parseAlertRules(await readFile(file, 'utf8'), file);
+      this.#rules = parseAlertRules(await readXmlFile(file, logger));
       logger.info({ file }, 'alert rules loaded');
     } catch (error) {
       logger.error({ file }, `alert rules cannot be loaded: ${messageOf(error)}; the previous rules stay in force`);

@@ -1,8 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { ConfigError } from '../../config/index.ts';
+import { parseXml } from '../../config/xml.ts';
 import { AmfObject } from '../../wire/rtmp/amf.ts';
 import { parseAmf0 } from '../../wire/rtmp/amf0.ts';
 import { parseEventRules } from './event-rules.ts';
+
+const parsed = (xml: string, file: string) => parseEventRules(parseXml(xml, file));
 
 const NOW = Date.UTC(2026, 0, 1);
 
@@ -12,7 +15,7 @@ function event(values: string, members = '<Interval>1000</Interval><EventFormat>
 
 describe('parseEventRules', () => {
   it('makes SEI that players know, with the time in it', () => {
-    const [rule] = parseEventRules(
+    const [rule] = parsed(
       event(
         '<SeiType>UserDataUnregistered</SeiType><Data>at ${EpochTime}</Data><KeyframeOnly>true</KeyframeOnly>',
         '<Interval>500</Interval><EventFormat>SEI</EventFormat><EventType>video</EventType><Urgent>true</Urgent>',
@@ -27,7 +30,7 @@ describe('parseEventRules', () => {
   });
 
   it('makes AMF messages of any name, with objects inside', () => {
-    const [rule] = parseEventRules(
+    const [rule] = parsed(
       event(
         '<onUserDataEvent><time>${EpochTime}</time><who><name>me</name></who></onUserDataEvent>',
         '<Interval>20</Interval><EventFormat>amf</EventFormat>',
@@ -40,7 +43,7 @@ describe('parseEventRules', () => {
   });
 
   it('skips events that are not enabled', () => {
-    expect(parseEventRules('<EventInfo><Event><Enable>false</Enable></Event><Event/></EventInfo>', 'e.xml')).toEqual([]);
+    expect(parsed('<EventInfo><Event><Enable>false</Enable></Event><Event/></EventInfo>', 'e.xml')).toEqual([]);
   });
 
   it.each([
@@ -67,7 +70,7 @@ describe('parseEventRules', () => {
       'e.xml:1: EventInfo has 65 events, at most 64 can be enabled',
     ],
   ])('reports the place of %s', (xml, message) => {
-    const parse = () => parseEventRules(xml, 'e.xml');
+    const parse = () => parsed(xml, 'e.xml');
     expect(parse).toThrow(ConfigError);
     expect(parse).toThrow(message);
   });

@@ -1,6 +1,6 @@
 /** The file of rules of an application's event generator. */
 import { ConfigError } from '../../config/index.ts';
-import { parseXml, type XmlElement } from '../../config/xml.ts';
+import type { XmlElement } from '../../config/xml.ts';
 import { EventFormat, type EventTarget } from '../../media/timed-event.ts';
 import { AmfObject } from '../../wire/rtmp/amf.ts';
 import { serializeAmf0 } from '../../wire/rtmp/amf0.ts';
@@ -31,8 +31,7 @@ const SEI_UUID = Buffer.from('464d4c475241494e434f4c4f55524201', 'hex');
 const TIME_MACRO = '${EpochTime}';
 
 /** The rules that are enabled. Throws `ConfigError` with the line and the element at fault. */
-export function parseEventRules(xml: string, file: string): EventRule[] {
-  const root = parseXml(xml, file);
+export function parseEventRules(root: XmlElement): EventRule[] {
   if (root.name !== ROOT) throw faultOf(root, `the root element must be ${ROOT}, but is ${root.name}`);
   const rules = root.children.filter((element) => element.name === 'Event' && isTrue(element, 'Enable')).map(ruleOf);
   if (rules.length > MAX_RULES) throw faultOf(root, `${ROOT} has ${rules.length} events, at most ${MAX_RULES} can be enabled`);

@@ -9,7 +9,7 @@
  * (`core/event-injector.ts`).
  * Specifications: none; `docs/guide/events.md`, *Events that the server makes*, documents the file.
  */
-import { readFile } from 'node:fs/promises';
+import { readXmlFile } from '../../config/xml-thread.ts';
 import type { Application } from '../../core/application.ts';
 import { counted } from '../../util/counted.ts';
 import { messageOf } from '../../util/message-of.ts';
@@ -25,7 +25,7 @@ export function startEvents({ clock, logger: parent }: Pick<ServiceContext, 'clo
   const start = async (application: Application, file: string): Promise<void> => {
     const { vhost, name: app } = application;
     try {
-      const rules = parseEventRules(await readFile(file, 'utf8'), file);
+      const rules = parseEventRules(await readXmlFile(file, logger));
       if (isOver || application.closed) return;
       for (const generator of generators) if (generator.sweep()) generators.delete(generator);
       generators.add(new EventGenerator(rules, application, { clock, logger: logger.child({ vhost, app }) }));

@@ -10,7 +10,7 @@ import { hasHiddenCharacter } from '../../util/hidden-characters.ts';
 import type { Logger } from '../../util/logger.ts';
 import type { ChannelDefinition } from './channel-definition.ts';
 import { MultiplexChannel, type MultiplexChannelOptions } from './multiplex-channel.ts';
-import { formatMuxFile, MUX_EXTENSION, parseMuxFile } from './mux-file.ts';
+import { formatMuxFile, MUX_EXTENSION, readMuxFile } from './mux-file.ts';
 
 const SCAN_MS = 500;
 
@@ -60,7 +60,7 @@ export class ApplicationChannels {
       what: 'multiplex channel',
       allowed: options.allowed,
       isName: (name) => name !== '' && !hasHiddenCharacter(name),
-      parse: (text, _name, file) => parseMuxFile(text, file),
+      parse: (text, _name, file) => readMuxFile({ text, file }, options.logger),
       format: formatMuxFile,
       changed: settle,
       removed: (file) => {

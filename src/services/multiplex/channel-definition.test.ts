@@ -1,9 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
 import { streamOfUrl } from '../../core/stream-address.ts';
 import { type ChannelDefinition, DefinitionFault, readDefinition } from './channel-definition.ts';
 import { multiplexChannelInformation } from './channel-information.ts';
-import { formatMuxFile, parseMuxFile } from './mux-file.ts';
+import { formatMuxFile, parseMuxFile, readMuxFile } from './mux-file.ts';
 
 const TRACK = { sourceTrackName: 'bypass_video', newTrackName: 'v' };
 const SOURCE = { name: 'in', url: 'stream://default/app/in', trackMap: [TRACK] };
@@ -136,6 +137,17 @@ describe('the lists of a channel', () => {
     const largest = readDefinition(whole(10));
     expect(parseMuxFile(formatMuxFile(largest), 'ch.mux')).toEqual(largest);
     expect(() => readDefinition(whole(11))).toThrow('playlists/renditions must not have more than 1000 items in all');
+  });
+
+  it('are parsed in a thread when the file is large, with the same result', async () => {
+    const logger = new RecordingLogger();
+    const text = formatMuxFile(readDefinition(sources(10)));
+    expect(text.length).toBeGreaterThan(32 * 1024);
+    const reading = readMuxFile({ text, file: 'ch.mux' }, logger);
+    expect(reading).toBeInstanceOf(Promise);
+    expect(await reading).toEqual(parseMuxFile(text, 'ch.mux'));
+    const wrong = text.replace(/<BypassTranscoder>\w+/, '<BypassTranscoder>perhaps');
+    await expect(readMuxFile({ text: wrong, file: 'ch.mux' }, logger)).rejects.toThrow('line 5: BypassTranscoder must be true or false');
   });
 
   it('are refused before parsing when the file has too many tags', () => {

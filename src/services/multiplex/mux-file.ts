@@ -1,5 +1,7 @@
 /** Multiplex channels as XML files, with the same content as the API's JSON. */
 import { parseXml, type XmlElement } from '../../config/xml.ts';
+import { readXml } from '../../config/xml-thread.ts';
+import type { Logger } from '../../util/logger.ts';
 import { escapeXml } from '../../util/xml-text.ts';
 import {
   type ChannelDefinition,
@@ -13,9 +15,21 @@ import {
 /** Ends the names of the files. */
 export const MUX_EXTENSION = '.mux';
 
-/** Reads a file; `file` is its name for texts. Throws `ConfigError` or `DefinitionFault`. */
+/** Parses a file; `file` is its name for texts. Throws `ConfigError` or `DefinitionFault`. */
 export function parseMuxFile(xml: string, file: string): ChannelDefinition {
-  const root = parseXml(xml, file, MUX_FILE_LIMITS);
+  return definitionIn(parseXml(xml, file, MUX_FILE_LIMITS));
+}
+
+/** Like `parseMuxFile`; a large file is parsed in a thread. */
+export function readMuxFile(
+  source: { readonly text: string; readonly file: string },
+  logger: Pick<Logger, 'warn'>,
+): ChannelDefinition | Promise<ChannelDefinition> {
+  const root = readXml({ ...source, limits: MUX_FILE_LIMITS }, logger);
+  return root instanceof Promise ? root.then(definitionIn) : definitionIn(root);
+}
+
+function definitionIn(root: XmlElement): ChannelDefinition {
   if (root.name !== 'Multiplex') throw new DefinitionFault(`the root element must be Multiplex, but is ${root.name}`);
   const output = child(root, 'OutputStream');
   const sources = child(root, 'SourceStreams');

@@ -1,7 +1,10 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { ConfigError } from '../../config/index.ts';
+import { parseXml } from '../../config/xml.ts';
 import { parsePushMap, pushRequestsFor } from './push-map.ts';
+
+const parsed = (xml: string, file: string) => parsePushMap(parseXml(xml, file));
 
 const entry = (body: string): string => `<?xml version="1.0"?>\n<PushInfo>\n<Push>${body}</Push>\n</PushInfo>`;
 const FULL = entry(
@@ -11,18 +14,18 @@ const FULL = entry(
 const stream = { app: 'app', name: 'cam_high', sourceName: 'cam' };
 
 test('entries become tasks of the streams they name, with macros replaced', () => {
-  expect(pushRequestsFor(parsePushMap(FULL, 'map.xml'), stream, () => 'id')).toEqual([
+  expect(pushRequestsFor(parsed(FULL, 'map.xml'), stream, () => 'id')).toEqual([
     {
       ...{ id: 'id', streamName: 'cam_high', trackIds: [], variantNames: ['a', 'b'], protocol: 'rtmp' },
       ...{ url: 'rtmp://app.example/cam_high', streamKey: 'cam-key', isConfig: true },
     },
   ]);
-  expect(pushRequestsFor(parsePushMap(FULL, 'map.xml'), { ...stream, name: 'other' }, () => 'id')).toEqual([]);
+  expect(pushRequestsFor(parsed(FULL, 'map.xml'), { ...stream, name: 'other' }, () => 'id')).toEqual([]);
 });
 
 test('disabled entries are skipped, even with invalid contents', () => {
-  expect(parsePushMap(entry('<Enable>false</Enable><Protocol>x</Protocol>'), 'map.xml')).toEqual([]);
-  expect(parsePushMap(entry(''), 'map.xml')).toEqual([]);
+  expect(parsed(entry('<Enable>false</Enable><Protocol>x</Protocol>'), 'map.xml')).toEqual([]);
+  expect(parsed(entry(''), 'map.xml')).toEqual([]);
 });
 
 test.each([
@@ -35,14 +38,14 @@ test.each([
   [entry('<Enable>true</Enable><StreamName>*</StreamName><Protocol>srt</Protocol><Url>rtmp://h/a</Url>'), /Push\/Url is no URL for srt/],
   ['<PushInfo>', /./],
 ])('%s is refused with the place', (xml, message) => {
-  expect(() => parsePushMap(xml, 'map.xml')).toThrow(message);
+  expect(() => parsed(xml, 'map.xml')).toThrow(message);
 });
 
 test('any text is read or refused', () => {
   fc.assert(
     fc.property(fc.string(), fc.nat(FULL.length), (text, at) => {
       try {
-        parsePushMap(FULL.slice(0, at) + text + FULL.slice(at), 'map.xml');
+        parsed(FULL.slice(0, at) + text + FULL.slice(at), 'map.xml');
       } catch (error) {
         expect(error).toBeInstanceOf(ConfigError);
       }

@@ -1,4 +1,5 @@
 /** The map file that starts push tasks by the names of streams. */
+import type { XmlElement } from '../../config/xml.ts';
 import { entriesFor, type MapElement, readStreamMap, type StreamMapEntry } from '../../core/tasks/stream-map.ts';
 import { faultOfUrl, isStreamKey, PushProtocol, type PushRequest, pushProtocolOf, trimUrl } from './push-request.ts';
 
@@ -19,8 +20,8 @@ export interface MappedStream {
 }
 
 /** The entries that are enabled. Throws `ConfigError` with the line at fault. */
-export function parsePushMap(xml: string, file: string): PushMapEntry[] {
-  return readStreamMap({ xml, file }, { root: 'PushInfo', item: 'Push' }, entryOf);
+export function parsePushMap(root: XmlElement): PushMapEntry[] {
+  return readStreamMap(root, { root: 'PushInfo', item: 'Push' }, entryOf);
 }
 
 /** Requests for a stream of these names; `nextId` makes their ids. */

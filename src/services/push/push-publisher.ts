@@ -1,6 +1,5 @@
 /** The PUSH publisher: keeps push tasks and brings them together with the streams they wait for. */
 import { randomBytes } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { PushPublisherConfig } from '../../config/index.ts';
@@ -11,6 +10,7 @@ import type { PublishableStream, Publisher, PublisherStream } from '../../core/p
 import type { QueueRegistry } from '../../core/queue-registry.ts';
 import { OWN_WORK, type SharedWork, type Work, type WorkSharing } from '../../core/shared-work.ts';
 import { type ApplicationAddress, addressOf, streamKey } from '../../core/stream-address.ts';
+import { MapFiles } from '../../core/tasks/map-files.ts';
 import { TaskRefused, TaskRegistry } from '../../core/tasks/task-registry.ts';
 import { DocumentFolder } from '../../state/document-folder.ts';
 import { KEYED } from '../../state/document-layout.ts';
@@ -24,7 +24,7 @@ import type { MetricSource } from '../../util/metrics.ts';
 import type { DestinationOptions, OpenDestination, PushTimeouts } from './destination.ts';
 import { openDestination } from './open-destination.ts';
 import { type PushInformation, pushInformation } from './push-information.ts';
-import { parsePushMap, pushRequestsFor } from './push-map.ts';
+import { type PushMapEntry, parsePushMap, pushRequestsFor } from './push-map.ts';
 import { PushCounts, pushMetrics } from './push-metrics.ts';
 import { type PushRequest, secretsOfPush, storedPushRequest } from './push-request.ts';
 import { PushStream } from './push-stream.ts';
@@ -60,6 +60,7 @@ export class PushPublisher implements Publisher<PushPublisherConfig> {
   readonly #options: PushPublisherOptions;
   readonly #logger: Logger;
   readonly #tasks: TaskRegistry<PushRequest, PushTask>;
+  readonly #maps: MapFiles<PushMapEntry>;
   readonly #streams = new Map<string, PushStream>();
   readonly #reporter: LinkReporter;
   readonly #counts = new PushCounts();
@@ -72,6 +73,7 @@ export class PushPublisher implements Publisher<PushPublisherConfig> {
     const logger = options.logger.child({ publisher: PublisherKind.PUSH });
     this.#options = options;
     this.#logger = logger;
+    this.#maps = new MapFiles(parsePushMap, logger);
     this.#reporter = new LinkReporter({ clock, logger });
     const open = options.open ?? ((wanted: DestinationOptions) => openDestination(wanted, this.#reporter));
     const context: PushContext = {
@@ -252,7 +254,7 @@ export class PushPublisher implements Publisher<PushPublisherConfig> {
   async #applyMap(path: string, stream: PushStream): Promise<void> {
     stream.hold();
     try {
-      const entries = parsePushMap(await readFile(path, 'utf8'), path);
+      const entries = await this.#maps.entries(path);
       const nextId = (): string => randomBytes(CONFIG_ID_BYTES).toString('hex');
       for (const request of pushRequestsFor(entries, stream.source, nextId)) {
         if (!stream.closed) stream.begin(this.#tasks.register(stream.source, request, this.#options.clock.now()));

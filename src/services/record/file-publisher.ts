@@ -1,5 +1,5 @@
 /** The FILE publisher: keeps recording tasks and brings them together with the streams they wait for. */
-import { readFile, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { PublisherKind } from '../../core/kinds.ts';
 import { NO_NOTICES, type Notices } from '../../core/notices/notice.ts';
@@ -7,6 +7,7 @@ import { postTask } from '../../core/notices/task-notices.ts';
 import type { PublishableStream, Publisher, PublisherStream } from '../../core/publishing.ts';
 import { QueueRegistry } from '../../core/queue-registry.ts';
 import { type ApplicationAddress, addressOf, streamKey } from '../../core/stream-address.ts';
+import { MapFiles } from '../../core/tasks/map-files.ts';
 import { TaskRegistry } from '../../core/tasks/task-registry.ts';
 import { DocumentFolder } from '../../state/document-folder.ts';
 import { KEYED } from '../../state/document-layout.ts';
@@ -19,7 +20,7 @@ import type { MetricSource } from '../../util/metrics.ts';
 import { RecordInfoFiles } from './record-info-file.ts';
 import { type RecordInformation, recordInformation } from './record-information.ts';
 import { type FinishedRecording, type OpenRecording, RecordJournal } from './record-journal.ts';
-import { parseRecordMap, requestsFor } from './record-map.ts';
+import { parseRecordMap, type RecordMapEntry, requestsFor } from './record-map.ts';
 import { RecordCounts, recordMetrics } from './record-metrics.ts';
 import { containerOf } from './record-path.ts';
 import { type FilePublisherSettings, foldersBelow, RecordPlace } from './record-place.ts';
@@ -69,6 +70,7 @@ export class FilePublisher implements Publisher<FilePublisherSettings> {
   /** Recorded files, to be watched and to be removed in time. */
   readonly library: RecordingLibrary;
   readonly #tasks: TaskRegistry<RecordRequest, RecordTask>;
+  readonly #maps: MapFiles<RecordMapEntry>;
   readonly #streams = new Map<string, RecordedStream>();
   /** Files that the last run left unfinished. */
   #left: OpenRecording[] = [];
@@ -79,6 +81,7 @@ export class FilePublisher implements Publisher<FilePublisherSettings> {
     const logger = options.logger.child({ publisher: PublisherKind.FILE });
     this.#options = options;
     this.#logger = logger;
+    this.#maps = new MapFiles(parseRecordMap, logger);
     const notes = new DocumentFolder({ folder: join(stateFolder, 'records/open'), kind: 'open-recording', layout: KEYED, logger });
     const journal = new RecordJournal(notes, new RecordInfoFiles(), logger);
     this.#journal = journal;
@@ -237,7 +240,7 @@ export class FilePublisher implements Publisher<FilePublisherSettings> {
   async #applyMap(path: string, stream: RecordedStream, owner: RecordOwner): Promise<void> {
     stream.hold();
     try {
-      for (const request of requestsFor(parseRecordMap(await readFile(path, 'utf8'), path), stream.source)) {
+      for (const request of requestsFor(await this.#maps.entries(path), stream.source)) {
         if (!stream.closed) stream.begin(this.#register(owner, request));
       }
     } catch (error) {

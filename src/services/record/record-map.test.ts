@@ -1,5 +1,8 @@
 import { expect, test } from 'vitest';
+import { parseXml } from '../../config/xml.ts';
 import { parseRecordMap, requestsFor } from './record-map.ts';
+
+const parsed = (xml: string, file: string) => parseRecordMap(parseXml(xml, file));
 
 const STREAM = { name: 'cam_high', sourceName: 'cam' };
 const NAME = '<Enable>true</Enable><StreamName>${SourceStream}_*</StreamName>';
@@ -11,7 +14,7 @@ function map(more: string): string {
 test('an entry supports all members of a request', () => {
   const paths = '<FilePath>/${Stream}.mp4</FilePath><InfoPath>/i.xml</InfoPath>';
   const rest = '<SegmentSchedule>0 */10 *</SegmentSchedule><SegmentRule>continuity</SegmentRule><Metadata>m</Metadata>';
-  const entries = parseRecordMap(map(`<VariantNames>a, b</VariantNames>${paths}${rest}`), 'map.xml');
+  const entries = parsed(map(`<VariantNames>a, b</VariantNames>${paths}${rest}`), 'map.xml');
   expect(requestsFor(entries, STREAM)).toEqual([
     {
       ...{ id: expect.stringMatching(/^\w{16}$/), streamName: 'cam_high', trackIds: [], variantNames: ['a', 'b'], isConfig: true },
@@ -20,9 +23,7 @@ test('an entry supports all members of a request', () => {
     },
   ]);
   expect(requestsFor(entries, { ...STREAM, sourceName: 'other' })).toEqual([]);
-  expect(requestsFor(parseRecordMap(map('<SegmentInterval>1500</SegmentInterval>'), 'map.xml'), STREAM)).toMatchObject([
-    { interval: 1500 },
-  ]);
+  expect(requestsFor(parsed(map('<SegmentInterval>1500</SegmentInterval>'), 'map.xml'), STREAM)).toMatchObject([{ interval: 1500 }]);
 });
 
 test.each([
@@ -30,5 +31,5 @@ test.each([
   ['<SegmentInterval>5</SegmentInterval><SegmentSchedule>* * *</SegmentSchedule>', 'exclude each other'],
   ['<SegmentSchedule>* *</SegmentSchedule>', 'Record/SegmentSchedule must be'],
 ])('%s is refused with the place', (more, message) => {
-  expect(() => parseRecordMap(map(more), 'map.xml')).toThrow(message);
+  expect(() => parsed(map(more), 'map.xml')).toThrow(message);
 });

@@ -1,4 +1,5 @@
 /** The map file that starts recordings by the names of streams. */
+import type { XmlElement } from '../../config/xml.ts';
 import { entriesFor, type MapElement, readStreamMap, type StreamMapEntry } from '../../core/tasks/stream-map.ts';
 import { randomName } from './record-path.ts';
 import { type RecordRequest, segmentationRuleOf } from './record-request.ts';
@@ -12,8 +13,8 @@ export interface RecordMapEntry extends StreamMapEntry {
 }
 
 /** The entries that are enabled. Throws `ConfigError` with the line at fault. */
-export function parseRecordMap(xml: string, file: string): RecordMapEntry[] {
-  return readStreamMap({ xml, file }, { root: 'RecordInfo', item: 'Record' }, entryOf);
+export function parseRecordMap(root: XmlElement): RecordMapEntry[] {
+  return readStreamMap(root, { root: 'RecordInfo', item: 'Record' }, entryOf);
 }
 
 /** Requests, with ids of their own, for an outbound stream of this name. */
