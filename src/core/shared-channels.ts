@@ -55,7 +55,7 @@ export class SharedChannels<Definition> {
   }
 
   /** As `DefinitionFolder.change`; the other nodes are told. */
-  change(channel: string, make: (current: Definition | undefined) => Definition): Promise<void> {
+  change(channel: string, make: (current: Definition | undefined) => Definition | Promise<Definition>): Promise<void> {
     return this.#work.change(this.#workOf(channel), async (tell) => {
       const file = this.#fileOf(channel);
       let shared: object | null = null;

@@ -40,7 +40,7 @@ export interface DefinitionFolderOptions<Definition> {
   readonly isName: (name: string) => boolean;
   /** Throws, or rejects with, an `Error` with the reason. Later files wait for it. */
   readonly parse: (text: string, name: string, file: string) => Definition | Promise<Definition>;
-  readonly format: (definition: Definition) => string;
+  readonly format: (definition: Definition) => string | Promise<string>;
   /** A definition is new or has changed. Exceptions are logged. */
   readonly changed: (name: string, definition: Definition) => void;
   /** Exceptions are logged. */
@@ -181,13 +181,17 @@ export class DefinitionFolder<Definition> {
    * Rejects with the file system's error, `PathRefused`, `DefinitionTooLarge`, an error about the name, or the exception of `make`; the old
    * file is still there then.
    */
-  change(name: string, make: (current: Definition | undefined) => Definition, around: AroundWrite = (_write, put) => put()): Promise<void> {
+  change(
+    name: string,
+    make: (current: Definition | undefined) => Definition | Promise<Definition>,
+    around: AroundWrite = (_write, put) => put(),
+  ): Promise<void> {
     return this.#inOrder(async () => {
       this.#requireName(name);
-      const definition = make(this.get(name));
+      const definition = await make(this.get(name));
       // Each of both may take as long as a turn of the event loop should.
       await setImmediate();
-      await this.#write(name, this.#options.format(definition), () => undefined, around);
+      await this.#write(name, await this.#options.format(definition), () => undefined, around);
     });
   }
 

@@ -1,7 +1,9 @@
+import type { JsonObject } from '../../core/definition.ts';
 import { internalAppName } from '../../core/stream-address.ts';
 import { type ApplicationSchedules, NameTaken } from '../../services/schedule/application-schedules.ts';
-import { definitionFromJson } from '../../services/schedule/definition-json.ts';
-import { ScheduleProblem } from '../../services/schedule/schedule-definition.ts';
+import { definitionSteps } from '../../services/schedule/definition-json.ts';
+import { type ScheduleDefinition, ScheduleProblem } from '../../services/schedule/schedule-definition.ts';
+import { inSlices } from '../../util/in-slices.ts';
 import { Type } from '../../util/typebox.ts';
 import { ScheduledChannelChangeSchema, ScheduledChannelRequestSchema, ScheduledChannelSchema } from '../channel-schemas.ts';
 import { type Answer, acknowledge } from '../envelope.ts';
@@ -66,7 +68,7 @@ async function create(request: AppRequest): Promise<Answer> {
   const schedules = await schedulesOf(request);
   const { body } = request;
   if (!isJsonObject(body)) throw new ApiError('CHANNEL_BODY_INVALID');
-  const definition = described(() => definitionFromJson(body));
+  const definition = await described(body);
   const { name } = definition.stream;
   if (!schedules.canName(name)) throw new ApiError('STREAM_NAME_INVALID', name);
   try {
@@ -138,9 +140,9 @@ function missing({ vhost, app, parameter }: AppRequest): ApiError {
   return new ApiError('STREAM_NOT_FOUND', vhost.name, internalAppName(vhost.name, app.name), parameter('channel'));
 }
 
-function described<T>(read: () => T): T {
+async function described(body: JsonObject): Promise<ScheduleDefinition> {
   try {
-    return read();
+    return await inSlices(definitionSteps(body));
   } catch (error) {
     throw error instanceof ScheduleProblem ? new ApiError('SCHEDULE_INVALID', error.message) : error;
   }

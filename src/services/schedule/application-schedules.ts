@@ -8,10 +8,11 @@ import { FileMarks } from '../../state/file-marks.ts';
 import type { AllowedFolders } from '../../util/allowed-folders.ts';
 import type { Clock } from '../../util/clock.ts';
 import { forEachGuarded } from '../../util/guarded.ts';
+import { inSlices, textInSlices } from '../../util/in-slices.ts';
 import type { Logger } from '../../util/logger.ts';
 import { scheduledChannelInformation } from './channel-information.ts';
-import { formatScheduleFile, SCHEDULE_FILE } from './definition-file.ts';
-import { changedByJson } from './definition-json.ts';
+import { SCHEDULE_FILE, scheduleFilePieces } from './definition-file.ts';
+import { changeSteps } from './definition-json.ts';
 import { readScheduleFile } from './definition-thread.ts';
 import type { Lengths } from './file-lengths.ts';
 import { type ScheduleDefinition, ScheduleProblem, withoutPast } from './schedule-definition.ts';
@@ -67,7 +68,7 @@ export class ApplicationSchedules {
       ...{ folder: scheduleFilesDir, extension: SCHEDULE_FILE, what: 'scheduled channel', allowed, logger },
       isName: isAddressableName,
       parse: (text, name, file) => readScheduleFile({ text, name, file }, logger),
-      format: formatScheduleFile,
+      format: (definition) => textInSlices(scheduleFilePieces(definition)),
       changed: (name, definition) => {
         this.#tell(this.#known.has(name) ? 'channel.changed' : 'channel.created', name);
         this.#known.add(name);
@@ -151,10 +152,10 @@ export class ApplicationSchedules {
   change(name: string, body: Readonly<Record<string, unknown>>): Promise<boolean> {
     let found = true;
     return this.shared
-      .change(name, (current) => {
+      .change(name, async (current) => {
         found = current !== undefined;
         if (current === undefined) throw new Error('the channel was removed meanwhile');
-        return this.#current(changedByJson(current, body));
+        return this.#current(await inSlices(changeSteps(current, body)));
       })
       .then(
         () => true,

@@ -2,7 +2,7 @@
 import { parseXml, type XmlElement } from '../../config/xml.ts';
 import { escapeXml } from '../../util/xml-text.ts';
 import { definitionFromJson, itemFrom, programFrom } from './definition-json.ts';
-import type { ScheduleDefinition, ScheduleItem } from './schedule-definition.ts';
+import type { ChannelSettings, ScheduleDefinition, ScheduleItem } from './schedule-definition.ts';
 import { inOrder, refuseManyZones, SCHEDULE_FILE_LIMITS, ScheduleProblem, withinLimits } from './schedule-definition.ts';
 
 /** The ending of the files, with its dot. */
@@ -33,7 +33,25 @@ export function parseScheduleFile(text: string, name: string, file: string): Sch
 }
 
 /** The file for a channel; `parseScheduleFile` makes the same of it. */
-export function formatScheduleFile({ stream, fallback, programs }: ScheduleDefinition): string {
+export function formatScheduleFile(definition: ScheduleDefinition): string {
+  return [...scheduleFilePieces(definition)].join('');
+}
+
+/** The same in pieces. */
+export function* scheduleFilePieces({ stream, fallback, programs }: ScheduleDefinition): Iterable<string> {
+  yield headOf(stream);
+  if (fallback.length > 0) yield '\t<FallbackProgram>\n';
+  for (const item of fallback) yield itemLine(item);
+  if (fallback.length > 0) yield '\t</FallbackProgram>\n';
+  for (const { name, scheduled, repeat, items } of programs) {
+    yield `\t<Program${attribute('name', name)}${attribute('scheduled', scheduled)}${attribute('repeat', repeat)}>\n`;
+    for (const item of items) yield itemLine(item);
+    yield '\t</Program>\n';
+  }
+  yield '</Schedule>\n';
+}
+
+function headOf(stream: ChannelSettings): string {
   const lines = ['<?xml version="1.0" encoding="UTF-8"?>', '<Schedule>', '\t<Stream>'];
   const leaf = (depth: number, name: string, value: string | number | boolean): void => {
     lines.push(`${'\t'.repeat(depth)}<${name}>${escapeXml(String(value))}</${name}>`);
@@ -54,19 +72,13 @@ export function formatScheduleFile({ stream, fallback, programs }: ScheduleDefin
     }
     lines.push('\t\t</AudioMap>');
   }
-  lines.push('\t</Stream>');
-  if (fallback.length > 0) lines.push('\t<FallbackProgram>', ...fallback.map(itemLine), '\t</FallbackProgram>');
-  for (const { name, scheduled, repeat, items } of programs) {
-    lines.push(`\t<Program${attribute('name', name)}${attribute('scheduled', scheduled)}${attribute('repeat', repeat)}>`);
-    lines.push(...items.map(itemLine), '\t</Program>');
-  }
-  lines.push('</Schedule>', '');
+  lines.push('\t</Stream>', '');
   return lines.join('\n');
 }
 
 function itemLine({ url, start, duration, fallbackOnErr }: ScheduleItem): string {
   const times = attribute('start', start) + attribute('duration', duration);
-  return `\t\t<Item${attribute('url', url)}${times}${attribute('fallbackOnErr', fallbackOnErr)} />`;
+  return `\t\t<Item${attribute('url', url)}${times}${attribute('fallbackOnErr', fallbackOnErr)} />\n`;
 }
 
 function attribute(name: string, value: string | number | boolean): string {

@@ -1,4 +1,5 @@
 /** Scheduled channels as the API takes and shows them. */
+import { atOnce } from '../../util/in-slices.ts';
 import {
   type AudioMapItem,
   type ChannelSettings,
@@ -23,18 +24,25 @@ const MAX_MS = 1000 * 24 * 3_600_000;
 
 /** The channel that a request describes. Throws `ScheduleProblem`. */
 export function definitionFromJson(body: Members): ScheduleDefinition {
+  return atOnce(definitionSteps(body));
+}
+
+/** The same in steps of one item each. */
+export function* definitionSteps(body: Members): Generator<void, ScheduleDefinition> {
   const stream = memberOf(body, 'stream');
   if (!isObject(stream)) throw new ScheduleProblem('Failed to find Stream object');
   const name = memberOf(stream, 'name');
   if (typeof name !== 'string') throw new ScheduleProblem('Failed to find Stream.Name object');
   refuseMisspelt(body, ['stream', 'fallbackProgram', 'programs'], '');
-  return withinLimits({ stream: settingsFrom(stream, name), ...changesFrom(body) });
+  return withinLimits({ stream: settingsFrom(stream, name), ...(yield* changesFrom(body)) });
 }
 
-/** The changes that a request makes to a channel: lists are replaced as a whole. Throws `ScheduleProblem`. */
-export function changedByJson(definition: ScheduleDefinition, body: Members): ScheduleDefinition {
+/**
+ * The changes that a request makes to a channel, in steps of one item each: lists are replaced as a whole. Throws `ScheduleProblem`.
+ */
+export function* changeSteps(definition: ScheduleDefinition, body: Members): Generator<void, ScheduleDefinition> {
   refuseMisspelt(body, ['stream', 'fallbackProgram', 'programs'], '');
-  const changes = changesFrom(body);
+  const changes = yield* changesFrom(body);
   return withinLimits({
     stream: definition.stream,
     fallback: given(body, 'fallbackProgram') ? changes.fallback : definition.fallback,
@@ -60,17 +68,17 @@ function itemToJson({ url, start, duration, fallbackOnErr }: ScheduleItem): obje
   return { url, start, duration, ...(!fallbackOnErr && { fallbackOnErr }) };
 }
 
-function changesFrom(body: Members): Pick<ScheduleDefinition, 'fallback' | 'programs'> {
+function* changesFrom(body: Members): Generator<void, Pick<ScheduleDefinition, 'fallback' | 'programs'>> {
   const fallback = memberOf(body, 'fallbackProgram');
   if (fallback !== undefined && !isObject(fallback)) throw new ScheduleProblem('FallbackProgram must be an object');
   if (fallback !== undefined) refuseMisspelt(fallback, ['name', 'scheduled', 'repeat', 'items'], 'fallbackProgram.');
   const programs = memberOf(body, 'programs');
   if (programs !== undefined && !Array.isArray(programs)) throw new ScheduleProblem('programs must be an array');
   refuseManyZones((programs ?? []).map((program) => (isObject(program) ? memberOf(program, 'scheduled') : undefined)));
-  return {
-    fallback: fallback === undefined ? [] : itemsFrom(fallback, 'fallbackProgram.'),
-    programs: inOrder((programs ?? []).map((program, index) => programFrom(program, `programs[${index}].`))),
-  };
+  const items = fallback === undefined ? [] : yield* itemsFrom(fallback, 'fallbackProgram.');
+  const read: Program[] = [];
+  for (const [index, program] of (programs ?? []).entries()) read.push(yield* programSteps(program, `programs[${index}].`));
+  return { fallback: items, programs: inOrder(read) };
 }
 
 function settingsFrom(stream: Members, name: string): ChannelSettings {
@@ -104,23 +112,33 @@ function audioFrom(audio: unknown, index: number): AudioMapItem {
 
 /** Parses one program. `path` is the prefix of member names in errors. Throws `ScheduleProblem`. */
 export function programFrom(program: unknown, path: string): Program {
+  return atOnce(programSteps(program, path));
+}
+
+function* programSteps(program: unknown, path: string): Generator<void, Program> {
   if (!isObject(program)) throw invalid(path.slice(0, -1), 'an object');
   refuseMisspelt(program, ['name', 'scheduled', 'repeat', 'items'], path);
   const scheduled = memberOf(program, 'scheduled');
   if (typeof scheduled !== 'string') throw new ScheduleProblem('Failed to find scheduled object, scheduled is required');
   const startsAt = parseScheduled(scheduled);
   if (Number.isNaN(startsAt)) throw new ScheduleProblem('Failed to parse scheduled attribute: Invalid ISO 8601 string');
+  yield;
   return {
     ...{ name: textIn(program, 'name', path), scheduled: scheduled.trim(), startsAt },
-    ...{ repeat: booleanIn(program, 'repeat', path, false), items: itemsFrom(program, path) },
+    ...{ repeat: booleanIn(program, 'repeat', path, false), items: yield* itemsFrom(program, path) },
   };
 }
 
-function itemsFrom(owner: Members, path: string): ScheduleItem[] {
+function* itemsFrom(owner: Members, path: string): Generator<void, ScheduleItem[]> {
   const items = memberOf(owner, 'items');
   if (items === undefined) return [];
   if (!Array.isArray(items)) throw new ScheduleProblem('items must be an array');
-  return items.map((item, index) => itemFrom(item, `${path}items[${index}].`));
+  const read: ScheduleItem[] = [];
+  for (const [index, item] of items.entries()) {
+    read.push(itemFrom(item, `${path}items[${index}].`));
+    yield;
+  }
+  return read;
 }
 
 /** One item, as `programFrom`. */

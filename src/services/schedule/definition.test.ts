@@ -1,10 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { atOnce } from '../../util/in-slices.ts';
 import { formatScheduleFile, parseScheduleFile } from './definition-file.ts';
-import { changedByJson, definitionFromJson, definitionToJson } from './definition-json.ts';
+import { changeSteps, definitionFromJson, definitionToJson } from './definition-json.ts';
 import { type ScheduleDefinition, withoutPast } from './schedule-definition.ts';
 
 const STREAM = { stream: { name: 'tv' } };
+const changedByJson = (definition: ScheduleDefinition, body: object) => atOnce(changeSteps(definition, body as Record<string, unknown>));
 const item = (members: object) => ({ ...STREAM, fallbackProgram: { items: [{ url: 'file://a.mp4', ...members }] } });
 const program = (members: object) => ({ ...STREAM, programs: [{ scheduled: '2026-01-01T00:00:00Z', ...members }] });
 

@@ -7,6 +7,7 @@ import { FakeTranscoder } from '../../../test/fakes/fake-transcoder.ts';
 import { FakeWork } from '../../../test/fakes/fake-work.ts';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
 import { until } from '../../../test/harness/poll.ts';
+import { mostInATurn } from '../../../test/support/turns-during.ts';
 import type { ApplicationConfig, VirtualHostConfig } from '../../config/index.ts';
 import type { Application } from '../../core/application.ts';
 import { Orchestrator } from '../../core/orchestrator.ts';
@@ -15,6 +16,8 @@ import { StreamLineage } from '../../core/stream-lineage.ts';
 import { LiveStreams } from '../../playout/live-source.ts';
 import { AllowedFolders } from '../../util/allowed-folders.ts';
 import { systemClock as clock } from '../../util/clock.ts';
+import { inSlices } from '../../util/in-slices.ts';
+import { definitionFromJson, definitionSteps } from './definition-json.ts';
 import { startSchedules } from './schedule-service.ts';
 
 const logger = new RecordingLogger();
@@ -179,4 +182,41 @@ test('a channel of another node is kept as its file, played when it is the turn 
   await expect(keeper?.adopt({ ...tv, app: 'b' }, { file: '<Schedule/>' })).rejects.toThrow("Schedule is not enabled in application 'v/b'");
   await expect(keeper?.adopt(tv, { file: '<Schedule' })).rejects.toThrow('not well-formed');
   await expect(keeper?.adopt(tv, { file: '<Schedule><Program scheduled="soon"/></Schedule>' })).rejects.toThrow('ISO 8601');
+});
+
+test('the items of a request are read and written a few in a turn of the event loop', async () => {
+  declare('a');
+  const schedules = service.schedules.of(application('a'));
+  await schedules?.ready();
+  let reads = 0;
+  const items = Array.from({ length: 300 }, (_, n) => ({
+    get url(): string {
+      reads += 1;
+      return `file://${n}.mp4`;
+    },
+    ...{ start: 0, duration: -1, fallbackOnErr: true },
+  }));
+  const programs = [{ name: 'p', scheduled: '2035-01-01T00:00:00Z', startsAt: Date.UTC(2035, 0), repeat: false, items }];
+  const body = { stream: { name: 'tv' }, programs };
+  expect(
+    await mostInATurn(
+      () => reads,
+      () => inSlices(definitionSteps(body)),
+    ),
+  ).toBeLessThan(10);
+  const definition = { ...definitionFromJson(body), programs };
+  expect(
+    await mostInATurn(
+      () => reads,
+      async () => schedules?.create(definition),
+    ),
+  ).toBeLessThan(10);
+  expect(
+    await mostInATurn(
+      () => reads,
+      async () => schedules?.change('tv', { programs }),
+    ),
+  ).toBeLessThan(10);
+  expect(reads).toBeGreaterThan(3 * items.length);
+  expect(schedules?.information('tv')).toMatchObject({ programs: [{ items: items.map(({ url }) => ({ url })) }] });
 });
