@@ -7,8 +7,8 @@ import {
   type Resource,
   readApplication,
   readOutputProfile,
-  readVirtualHost,
   type VirtualHostConfig,
+  virtualHostSteps,
 } from '../config/index.ts';
 import { unprotected, unprotectedApplication } from '../config/not-built.ts';
 import type { Application } from '../core/application.ts';
@@ -33,6 +33,7 @@ import type { Schedules } from '../services/schedule/schedules.ts';
 import type { CodecModuleItem } from '../transcoder/codec-modules.ts';
 import { AllowedFolders, PathRefused } from '../util/allowed-folders.ts';
 import type { LogLevel } from '../util/gated-lines.ts';
+import { inSlices } from '../util/in-slices.ts';
 import type { QueueGauge } from '../util/queue-gauge.ts';
 import { ApiError } from './errors.ts';
 import type { EventFeed, LogFeed } from './live/live-feed.ts';
@@ -182,6 +183,10 @@ export class ControlPlane {
     return this.#orchestrator.virtualHost(name);
   }
 
+  application(vhost: string, app: string): Application | undefined {
+    return this.#orchestrator.application(vhost, app);
+  }
+
   /** All queues of the server, by id. */
   get queues(): readonly QueueGauge[] {
     return this.#orchestrator.queues.gauges;
@@ -194,7 +199,7 @@ export class ControlPlane {
 
   /** Creates a virtual host with the applications in its definition. `host` is required here, unlike in a file. */
   async createVirtualHost(json: unknown): Promise<VirtualHost> {
-    const host = readVirtualHost(json, this.#reading);
+    const host = await inSlices(virtualHostSteps(json, this.#reading));
     if (host.typed.host === undefined) throw new ConfigError('virtualHost.host is not optional', { path: 'virtualHost.host' });
     requireProtection(unprotected(host.typed));
     for (const { typed } of host.applications) this.#refuseOutside(typed);

@@ -211,7 +211,7 @@ export class Dispatcher {
     if (vhost === undefined) throw new ApiError('VHOST_NOT_FOUND', request.parameter('vhost'));
     if (route.level === 'vhost') return route.handle({ ...request, vhost });
 
-    const app = vhost.applications.get(request.parameter('app'));
+    const app = control.application(vhost.name, request.parameter('app'));
     if (app === undefined) throw new ApiError(route.missing ?? 'APP_NOT_FOUND', vhost.name, request.parameter('app'));
     if (route.level === 'app') return route.handle({ ...request, vhost, app });
 

@@ -17,6 +17,7 @@ export {
   readOutputProfiles,
   readVirtualHost,
   type VirtualHostResource,
+  virtualHostSteps,
 } from './resources.ts';
 export type { AdmissionWebhooksConfig, SignedPolicyConfig } from './schema/access.ts';
 export {

@@ -9,6 +9,11 @@ import { type OutputProfileConfig, OutputProfileSchema, type OutputProfilesConfi
 import { type VirtualHostConfig, VirtualHostSchema } from './schema/virtual-host.ts';
 import type { Reading } from './source.ts';
 
+/** The virtual host in errors. */
+const LABEL = 'virtualHost';
+/** Applications of a virtual host that are read in steps. */
+const MANY = 20;
+
 /** A resource: `typed` is for the server, `echo` for GET responses. */
 export interface Resource<T> {
   readonly typed: T;
@@ -28,9 +33,32 @@ export interface ReadOptions {
 
 /** Reads a virtual host. Throws `ConfigError`. */
 export function readVirtualHost(json: unknown, options: ReadOptions = {}): VirtualHostResource {
-  const host = withApplications(read<VirtualHostConfig>(VirtualHostSchema, json, 'virtualHost', options));
+  const host = withApplications(read<VirtualHostConfig>(VirtualHostSchema, json, LABEL, options));
   for (const { typed } of host.applications) refuseTemplate(typed);
   return host;
+}
+
+/** The same in steps of one application each, if there are many. */
+export function* virtualHostSteps(json: unknown, options: ReadOptions = {}): Generator<void, VirtualHostResource> {
+  const given = typeof json === 'object' && json !== null && 'applications' in json ? json.applications : undefined;
+  if (!Array.isArray(given) || given.length < MANY) return readVirtualHost(json, options);
+  const reading = readingBy(options);
+  const host = readObject(VirtualHostSchema, new JsonSource({ ...(json as object), applications: [] }, LABEL, LABEL, reading), reading);
+  const applications: { readonly typed: object; readonly echo: EchoObject }[] = [];
+  for (const [index, item] of given.entries()) {
+    applications.push(
+      readObject(ApplicationSchema, new JsonSource(item ?? {}, `${LABEL}.applications[${index}]`, LABEL, reading), reading),
+    );
+    yield;
+  }
+  const all = applications.map(({ typed }) => typed) as ApplicationConfig[];
+  const isWhole = reading.errors.length === 0 && new Set(all.map(({ name }) => name)).size === all.length;
+  // Read in one piece, faults have their order and their words.
+  if (!isWhole || all.some(isTemplate)) return readVirtualHost(json, options);
+  return withApplications({
+    typed: { ...host.typed, applications: all } as VirtualHostConfig,
+    echo: { ...host.echo, applications: applications.map(({ echo }) => echo) },
+  });
 }
 
 /** Reads an application, without filling in what `applicationDefaults` does. Throws `ConfigError`. */
@@ -46,8 +74,12 @@ function withoutKeys({ typed, echo }: Resource<ApplicationConfig>): Resource<App
   return kept.length === 0 ? { typed, echo } : { typed, echo: { ...echo, ...(Object.fromEntries(kept) as EchoObject) } };
 }
 
-function refuseTemplate({ name }: ApplicationConfig): void {
-  if (name !== '*') return;
+function isTemplate({ name }: ApplicationConfig): boolean {
+  return name === '*';
+}
+
+function refuseTemplate(application: ApplicationConfig): void {
+  if (!isTemplate(application)) return;
   throw new ConfigError('application.name must not be "*": templates can only be declared in the configuration file', {
     path: 'application.name',
   });
@@ -73,13 +105,16 @@ export function withApplications(host: Resource<VirtualHostConfig>): VirtualHost
 }
 
 function read<T>(schema: TSchema, json: unknown, label: string, options: ReadOptions): Resource<T> {
-  const { directory } = options;
-  const reading: Reading = { errors: [], warnings: [], macros: null, ...(directory !== undefined && { directory }) };
+  const reading = readingBy(options);
   const root = typeof json === 'object' && json !== null && !Array.isArray(json) ? json : {};
   const { typed, echo } = readObject(schema, new JsonSource(root, label, label, reading), reading);
   const [first] = reading.errors;
   if (first !== undefined) throw first;
   return { typed: typed as T, echo };
+}
+
+function readingBy({ directory }: ReadOptions): Reading {
+  return { errors: [], warnings: [], macros: null, ...(directory !== undefined && { directory }) };
 }
 
 const DEFAULT_PROVIDERS = { ovt: {}, rtmp: {}, rtspPull: {}, srt: {}, webrtc: {} };

@@ -1,6 +1,7 @@
 import { beforeEach, expect, test } from 'vitest';
 import { ManualClock } from '../../test/fakes/manual-clock.ts';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
+import { mostInATurn, whileTurning } from '../../test/support/turns-during.ts';
 import type { ApplicationConfig, VirtualHostConfig } from '../config/index.ts';
 import type { Declaration } from './declared-applications.ts';
 import type { Definition } from './definition.ts';
@@ -112,4 +113,67 @@ test('another limit of streams counts for applications that run', () => {
   expect(() => orchestrator.openIngest({ vhost: 'a', host: '', app: 'x' }, request)).toThrow('has 1 streams, which is all it may have');
   orchestrator.limitStreams(0);
   orchestrator.openIngest({ vhost: 'a', host: '', app: 'x' }, request);
+});
+
+const many = Array.from({ length: 300 }, (_, n) => app(`app${n}`));
+const someBegan = (): boolean => begun.length > 0;
+
+test('hundreds of applications start a few in a turn of the event loop, and all are seen at once', async () => {
+  declare(host('a', [app('x')]));
+  const seen = new Set<number>();
+  const look = (): void => void seen.add(names('a').length);
+  const most = await mostInATurn(
+    () => begun.length,
+    () => whileTurning(() => orchestrator.redeclare([host('a', many)]), look),
+  );
+  expect(most).toBeLessThan(10);
+  expect([...seen]).toEqual([1, 300]);
+  expect(begun).toEqual(many.map(({ name }) => `a/${name}`));
+  expect(told).toEqual([['a']]);
+  begun = [];
+  const created = host('made', many);
+  const make = () => orchestrator.createVirtualHost(created.host, created.applications);
+  expect(
+    await mostInATurn(
+      () => begun.length,
+      () => whileTurning(make, () => seen.add(names('made').length)),
+    ),
+  ).toBeLessThan(10);
+  expect([...seen]).toEqual([1, 300, 0]);
+  expect(begun).toEqual(many.map(({ name }) => `made/${name}`));
+});
+
+test('an application that is asked for starts before its turn, and only once', async () => {
+  declare(host('a', []));
+  let early: string[] | null = null;
+  const askFor = (): void => {
+    if (early !== null || !someBegan()) return;
+    expect(orchestrator.application('a', 'app299')?.name).toBe('app299');
+    publish('a', 'app298');
+    early = [...begun];
+  };
+  const most = await mostInATurn(
+    () => begun.length,
+    () => whileTurning(() => orchestrator.redeclare([host('a', many)]), askFor),
+  );
+  expect(most).toBeLessThan(10);
+  expect(early).toContain('a/app299');
+  expect(early).toContain('a/app298');
+  expect(early).not.toContain('a/app297');
+  expect(begun.toSorted()).toEqual(many.map(({ name }) => `a/${name}`).sort());
+});
+
+test('a change that is asked for meanwhile comes after the reload', async () => {
+  declare(host('a', []));
+  const later = host('b', [app('x')]);
+  let made: Promise<unknown> | null = null;
+  const change = (): void => {
+    if (made === null && someBegan()) made = orchestrator.createVirtualHost(later.host, later.applications);
+  };
+  await mostInATurn(
+    () => begun.length,
+    () => whileTurning(() => orchestrator.redeclare([host('a', many)]), change),
+  );
+  await made;
+  expect(begun).toEqual([...many.map(({ name }) => `a/${name}`), 'b/x']);
 });

@@ -1,10 +1,12 @@
 import { type ApplicationConfig, KEY_LISTS, type VirtualHostConfig } from '../config/index.ts';
 import type { Clock } from '../util/clock.ts';
+import { atOnce, inSlices } from '../util/in-slices.ts';
 import type { Logger } from '../util/logger.ts';
 import type { Turns } from '../util/newcomer-turns.ts';
 import { Application } from './application.ts';
 import type { ApplicationContext } from './application-context.ts';
-import { type Declaration, redeclared } from './declared-applications.ts';
+import { ApplicationStarts } from './application-starts.ts';
+import { type Declaration, type PreparedHost, preparedHosts, redeclared } from './declared-applications.ts';
 import { ControlError, type Definition, type JsonObject } from './definition.ts';
 import type { Drain } from './drain.ts';
 import { HostNameTable } from './host-name-table.ts';
@@ -84,6 +86,7 @@ export class Orchestrator implements IngestGate {
   readonly #context: ApplicationContext & { maxStreams: number };
   readonly #virtualHosts = new Map<string, VirtualHost>();
   #hosts = new HostNameTable([]);
+  readonly #starts = new ApplicationStarts((application) => this.#options.onApplication?.(application));
   readonly #notices: Notices;
   #nextStreamId = 1;
   #nextOrder = 1;
@@ -142,7 +145,9 @@ export class Orchestrator implements IngestGate {
   }
 
   application(vhost: string, app: string): Application | undefined {
-    return this.#virtualHosts.get(vhost)?.applications.get(app);
+    const application = this.#virtualHosts.get(vhost)?.applications.get(app);
+    if (application !== undefined) this.#starts.one(application);
+    return application;
   }
 
   /**
@@ -151,7 +156,7 @@ export class Orchestrator implements IngestGate {
    */
   applicationOnDemand(vhostName: string, appName: string): Application | undefined {
     const vhost = this.#virtualHosts.get(vhostName);
-    const existing = vhost?.applications.get(appName);
+    const existing = this.application(vhostName, appName);
     if (vhost === undefined || existing !== undefined) return existing;
     return this.#shuttingDown ? undefined : this.onDemand.make(vhost, appName);
   }
@@ -164,15 +169,16 @@ export class Orchestrator implements IngestGate {
   ): void {
     const order = origin.readOnly ? 0 : origin.order;
     this.#nextOrder = Math.max(this.#nextOrder, order + 1);
-    this.#register(definition, applications, origin.readOnly, order);
+    atOnce(this.#register(definition, applications, origin.readOnly, order));
   }
 
+  /** Many applications take many turns of the event loop; all of them are seen at once. */
   createVirtualHost(
     definition: Definition<VirtualHostConfig>,
     applications: readonly Definition<ApplicationConfig>[],
   ): Promise<VirtualHost> {
     return this.#exclusively(async () => {
-      const vhost = this.#register(definition, applications, false, this.#nextOrder);
+      const vhost = await inSlices(this.#register(definition, applications, false, this.#nextOrder));
       this.#nextOrder += 1;
       try {
         await this.#save(vhost);
@@ -274,26 +280,33 @@ export class Orchestrator implements IngestGate {
   /**
    * Applies `declared`, the virtual hosts of the configuration file, in order. An application with an equal configuration continues, an
    * application that differs only in its keys takes the new keys, others restart. Objects made by the API stay; resolves with the names of
-   * declared virtual hosts that are left out because the API took their names.
+   * declared virtual hosts that are left out because the API took their names. Many applications take many turns of the event loop; all
+   * changes are seen at once.
    */
   redeclare(declared: readonly Declaration[]): Promise<readonly string[]> {
     return this.#exclusively(async () => {
       const before = definitionsOf(this.virtualHosts);
       const taken = declared.filter(({ host }) => this.#virtualHosts.get(host.name)?.readOnly === false).map(({ host }) => host.name);
       const wanted = declared.filter(({ host }) => !taken.includes(host.name));
+      const prepared = await inSlices(
+        preparedHosts(wanted, {
+          hostOf: (host) => this.#virtualHosts.get(host.name) ?? this.#hostOf(host, true, 0),
+          make: (vhost, definition) => this.#make(vhost, definition),
+        }),
+      );
       const gone = this.virtualHosts.filter(({ readOnly, name }) => readOnly && !wanted.some(({ host }) => host.name === name));
       for (const vhost of gone) this.#remove(vhost, { code: 'deleted', detail: `virtual host '${vhost.name}' is no longer configured` });
       const made = this.virtualHosts.filter(({ readOnly }) => !readOnly);
-      const hosts = wanted.map(({ host, applications }) => {
-        const vhost = this.#virtualHosts.get(host.name) ?? this.#hostOf(host, true, 0);
-        vhost.amend(host);
-        return { vhost, begun: this.#redeclareApplications(vhost, applications) };
+      const begun = prepared.flatMap((host) => {
+        host.vhost.amend(host.host);
+        return this.#redeclareApplications(host);
       });
       this.#virtualHosts.clear();
-      for (const vhost of [...hosts.map((each) => each.vhost), ...made]) this.#virtualHosts.set(vhost.name, vhost);
+      for (const vhost of [...prepared.map((each) => each.vhost), ...made]) this.#virtualHosts.set(vhost.name, vhost);
+      const starting = this.#starts.all(begun);
       this.#hostsChanged();
-      for (const application of hosts.flatMap(({ begun }) => begun)) this.#options.onApplication?.(application);
-      postRedeclared(this.#notices, before, definitionsOf(this.virtualHosts));
+      await inSlices(starting);
+      await inSlices(postRedeclared(this.#notices, before, definitionsOf(this.virtualHosts)));
       return taken;
     });
   }
@@ -335,7 +348,7 @@ export class Orchestrator implements IngestGate {
     if (this.#shuttingDown) throw new IngestRefused('shutting-down', 'the server is shutting down');
     const vhost = this.#virtualHostOf(target);
     if (vhost === undefined) throw new IngestRefused('no-virtual-host', `no virtual host serves the host name '${target.host}'`);
-    const application = vhost.applications.get(target.app);
+    const application = this.application(vhost.name, target.app);
     if (application === undefined)
       throw new IngestRefused('no-application', `virtual host '${vhost.name}' has no application '${target.app}'`);
     return application;
@@ -350,12 +363,13 @@ export class Orchestrator implements IngestGate {
     }
   }
 
-  #register(
+  /** In steps of one application each. */
+  *#register(
     definition: Definition<VirtualHostConfig>,
     applications: readonly Definition<ApplicationConfig>[],
     readOnly: boolean,
     order: number,
-  ): VirtualHost {
+  ): Generator<void, VirtualHost> {
     if (this.#virtualHosts.has(definition.name)) throw new ControlError('vhost-exists', `virtual host '${definition.name}' exists already`);
     const vhost = this.#hostOf(definition, readOnly, order);
     for (const application of applications) {
@@ -366,10 +380,12 @@ export class Orchestrator implements IngestGate {
       if (vhost.applications.has(application.name))
         throw new ControlError('app-exists', `application '${vhost.name}/${application.name}' is declared twice`);
       vhost.applications.set(application.name, this.#make(vhost, application));
+      yield;
     }
+    const starting = this.#starts.all([...vhost.applications.values()]);
     this.#virtualHosts.set(vhost.name, vhost);
     this.#hostsChanged();
-    for (const application of vhost.applications.values()) this.#options.onApplication?.(application);
+    yield* starting;
     return vhost;
   }
 
@@ -396,17 +412,17 @@ export class Orchestrator implements IngestGate {
   }
 
   /** Returns the applications that are new or have restarted. */
-  #redeclareApplications(vhost: VirtualHost, declared: readonly Definition<ApplicationConfig>[]): Application[] {
-    const template = declared.find(({ name }) => name === TEMPLATE_NAME) ?? null;
+  #redeclareApplications({ vhost, applications, made }: PreparedHost): Application[] {
+    const template = applications.find(({ name }) => name === TEMPLATE_NAME) ?? null;
     const isSameTemplate = template?.config === vhost.template?.config;
     vhost.template = template;
-    const wanted = declared.filter(({ name }) => name !== TEMPLATE_NAME);
+    const wanted = applications.filter(({ name }) => name !== TEMPLATE_NAME);
     const { kept, begun } = redeclared({
       wanted,
       present: vhost.applications,
       // Applications made from the template stay until the template changes or their names are declared.
       stays: (application) => vhost.dynamic.has(application) && isSameTemplate,
-      begin: (definition) => this.#make(vhost, definition),
+      begin: (definition) => made.get(definition) ?? this.#make(vhost, definition),
       end: (application, reason) => {
         vhost.dynamic.delete(application);
         application.close(reason);

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import type { ApplicationConfig } from '../../config/index.ts';
+import { atOnce } from '../../util/in-slices.ts';
 import { definitionsOf, postRedeclared } from './config-notices.ts';
 import type { Notice } from './notice.ts';
 
@@ -23,7 +24,7 @@ test('lists the differences of another configuration file, and no unchanged obje
     host('more', [app('in-more')]),
   ]);
   const told: Notice[] = [];
-  postRedeclared({ post: (notice) => told.push(notice) }, before, after);
+  atOnce(postRedeclared({ post: (notice) => told.push(notice) }, before, after));
   expect(told).toEqual([
     { type: 'app.deleted', vhost: 'gone', app: 'in-gone' },
     { type: 'vhost.deleted', vhost: 'gone' },

@@ -21,8 +21,11 @@ export function definitionsOf(virtualHosts: readonly DefinedHost[]): Definitions
   return new Map(virtualHosts.map((vhost) => [vhost.name, applications(vhost)]));
 }
 
-/** Posts how another configuration file changed virtual hosts and applications. An application whose keys alone differ continues. */
-export function postRedeclared(notices: Notices, before: Definitions, after: Definitions): void {
+/**
+ * Posts how another configuration file changed virtual hosts and applications, in steps of one application each. An application whose keys
+ * alone differ continues.
+ */
+export function* postRedeclared(notices: Notices, before: Definitions, after: Definitions): Generator<void, void> {
   for (const [vhost, applications] of before) {
     const now = after.get(vhost);
     for (const app of applications.keys()) if (now?.has(app) !== true) notices.post({ type: 'app.deleted', vhost, app });
@@ -40,6 +43,7 @@ export function postRedeclared(notices: Notices, before: Definitions, after: Def
         notices.post({ type: 'app.changed', vhost, app });
         postProfileChanges(notices, { vhost, app }, was, config);
       }
+      yield;
     }
   }
 }
