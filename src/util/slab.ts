@@ -1,3 +1,5 @@
+import { MediaMemory } from './media-memory.ts';
+
 const BLOCK_SIZE = 128 * 1024;
 /** Longer buffers get memory of their own. */
 const MAX_SHARED_LENGTH = 32 * 1024;
@@ -7,14 +9,15 @@ const MAX_SHARED_LENGTH = 32 * 1024;
  * when no buffer cut from it is left, so copy data that is kept for long.
  */
 export class Slab {
-  #block = new ArrayBuffer(0);
+  readonly #memory = new MediaMemory();
+  #block: ArrayBufferLike = new ArrayBuffer(0);
   #used = 0;
 
   /** `length` bytes with unspecified content. */
   allocate(length: number): Buffer {
-    if (length > MAX_SHARED_LENGTH) return Buffer.allocUnsafeSlow(length);
+    if (length > MAX_SHARED_LENGTH) return this.#memory.allocate(length);
     if (this.#used + length > this.#block.byteLength) {
-      this.#block = Buffer.allocUnsafeSlow(BLOCK_SIZE).buffer;
+      this.#block = this.#memory.allocate(BLOCK_SIZE).buffer;
       this.#used = 0;
     }
     const buffer = Buffer.from(this.#block, this.#used, length);
