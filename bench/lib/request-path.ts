@@ -52,7 +52,7 @@ export class RequestPath {
   readonly #hot: HotFiles;
   #status = 0;
   readonly #sink: AnswerSink = {
-    ...{ remoteAddress: '127.0.0.1', remotePort: 40_000, localPort: 3333, secure: false, takesImages: false },
+    ...{ remoteAddress: '127.0.0.1', remotePort: 40_000, localPort: 3333, secure: false, takesMemoryFiles: false },
     answer: (status) => {
       this.#status = status;
     },

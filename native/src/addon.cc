@@ -5,7 +5,7 @@
 #include "bindings.h"
 #include "door.h"
 #include "gzip.h"
-#include "image.h"
+#include "memory_file.h"
 #include "memory.h"
 #include "napi_export.h"
 #include "notify.h"
@@ -18,10 +18,10 @@ NAPI_MODULE_INIT() {
   ExportFanout(env, exports);
   ExportDtls(env, exports);
   ExportSrtp(env, exports);
-  Export<ImageOpen>(env, exports, "imageOpen");
-  Export<ImageClose>(env, exports, "imageClose");
+  Export<MemoryFileOpen>(env, exports, "memoryFileOpen");
+  Export<MemoryFileClose>(env, exports, "memoryFileClose");
   Export<TcpSend>(env, exports, "tcpSend");
-  Export<TcpSendImage>(env, exports, "tcpSendImage");
+  Export<TcpSendMemoryFile>(env, exports, "tcpSendMemoryFile");
   Export<TcpReceive>(env, exports, "tcpReceive");
   Export<GzipText>(env, exports, "gzipText");
   ExportTls(env, exports);

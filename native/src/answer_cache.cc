@@ -125,7 +125,7 @@ const Answer* AnswerCache::Find(const PlainRequest& request, uint32_t variant, S
   Session* own = SessionOf(request.token, answer.feed);
   if (own == nullptr) return nullptr;
   if (!answer.places.empty() && answer.tail_length != kTail.size() + request.token.size()) return nullptr;
-  if (answer.image != nullptr && answer.image->descriptor() < 0) return nullptr;
+  if (answer.file != nullptr && answer.file->descriptor() < 0) return nullptr;
   *session = own;
   return &answer;
 }

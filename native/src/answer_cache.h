@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "image.h"
+#include "memory_file.h"
 
 namespace millrace {
 
@@ -38,9 +38,9 @@ struct Answer {
   std::string head;
   // Bytes that the answer adds to the counters of feed and session.
   uint64_t billed = 0;
-  // The body: either `body` or `image`.
+  // The body: either `body` or `file`.
   std::string body;
-  SharedImage image;
+  SharedMemoryFile file;
   // Offsets of the tails (`?session=TOKEN`) in the body, and the length of a tail; empty if the body is the same for all sessions.
   std::vector<uint32_t> places;
   size_t tail_length = 0;
@@ -51,7 +51,7 @@ struct Answer {
   uint32_t zero_tail_sum = 0;
   uint32_t shifts = 0;
 
-  size_t length() const { return image != nullptr ? image->length() : body.size(); }
+  size_t length() const { return file != nullptr ? file->length() : body.size(); }
   // Writes the body for the session of `token` into `into`, which must have room for it.
   void Write(std::string_view token, char* into) const;
 };

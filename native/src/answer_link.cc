@@ -203,11 +203,11 @@ bool AnswerLink::Answered(std::string_view data) {
   thread_local std::string body;
   head.assign(beginning).append(answer->head);
   ssize_t sent = 0;
-  if (answer->image != nullptr) {
+  if (answer->file != nullptr) {
     sent = send(descriptor_, head.data(), head.size(), MSG_NOSIGNAL | MSG_DONTWAIT | MSG_MORE);
     if (sent == static_cast<ssize_t>(head.size())) {
       off_t offset = 0;
-      const ssize_t more = sendfile(descriptor_, answer->image->descriptor(), &offset, answer->length());
+      const ssize_t more = sendfile(descriptor_, answer->file->descriptor(), &offset, answer->length());
       if (more > 0) sent += more;
     }
   } else {
@@ -366,11 +366,11 @@ bool AnswerLink::SendRest(const Answer& answer, std::string_view head, const cha
   unsigned int count = 0;
   if (sent < head.size()) rest->bytes.assign(head.substr(sent));
   const size_t skip = sent < head.size() ? 0 : sent - head.size();
-  if (answer.image == nullptr) rest->bytes.append((answer.places.empty() ? answer.body.data() : body) + skip, answer.length() - skip);
+  if (answer.file == nullptr) rest->bytes.append((answer.places.empty() ? answer.body.data() : body) + skip, answer.length() - skip);
   if (!rest->bytes.empty()) buffers[count++] = uv_buf_init(rest->bytes.data(), static_cast<unsigned int>(rest->bytes.size()));
-  if (answer.image != nullptr && skip < answer.length()) {
+  if (answer.file != nullptr && skip < answer.length()) {
     rest->map_length = answer.length();
-    rest->map = mmap(nullptr, rest->map_length, PROT_READ, MAP_SHARED, answer.image->descriptor(), 0);
+    rest->map = mmap(nullptr, rest->map_length, PROT_READ, MAP_SHARED, answer.file->descriptor(), 0);
     if (rest->map == MAP_FAILED) return false;
     buffers[count++] = uv_buf_init(static_cast<char*>(rest->map) + skip, static_cast<unsigned int>(answer.length() - skip));
   }

@@ -161,12 +161,12 @@ napi_value AnswersKeep(const Arguments& arguments) {
   return Truth(env, KeepCommon(arguments, request, std::move(answer)));
 }
 
-// answersKeepImage(link, target, variant, feed, head, billed, image) → whether it is kept
-napi_value AnswersKeepImage(const Arguments& arguments) {
+// answersKeepMemoryFile(link, target, variant, feed, head, billed, file) → whether it is kept
+napi_value AnswersKeepMemoryFile(const Arguments& arguments) {
   PlainRequest request;
   std::unique_ptr<Answer> answer = CommonOf(arguments, &request);
   if (answer == nullptr) return Truth(arguments.env(), false);
-  answer->image = *arguments.External<SharedImage>(6);
+  answer->file = *arguments.External<SharedMemoryFile>(6);
   return Truth(arguments.env(), KeepCommon(arguments, request, std::move(answer)));
 }
 
@@ -246,7 +246,7 @@ void ExportAnswers(napi_env env, napi_value exports) {
   Export<AnswersRequests>(env, exports, "answersRequests");
   Export<AnswersIdle>(env, exports, "answersIdle");
   Export<AnswersKeep>(env, exports, "answersKeep");
-  Export<AnswersKeepImage>(env, exports, "answersKeepImage");
+  Export<AnswersKeepMemoryFile>(env, exports, "answersKeepMemoryFile");
   Export<AnswersFlush>(env, exports, "answersFlush");
   Export<AnswersSession>(env, exports, "answersSession");
   Export<AnswersForget>(env, exports, "answersForget");

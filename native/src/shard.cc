@@ -26,18 +26,13 @@ constexpr size_t kMaxWaitingCommands = 4096;
 constexpr int64_t kReportSweepUs = 50'000;
 constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
-template <typename T>
-void EraseAt(std::vector<T>& items, size_t at) {
-  items[at] = items.back();
-  items.pop_back();
-}
+using Recipient = SourceQueue::Recipient;
 
-void Unlist(Slot* slot, std::vector<Slot*>& slots, std::vector<Viewer*>& viewers) {
-  const auto found = std::find(slots.begin(), slots.end(), slot);
-  if (found == slots.end()) return;
-  const size_t at = static_cast<size_t>(found - slots.begin());
-  EraseAt(slots, at);
-  EraseAt(viewers, at);
+void Unlist(const Slot* slot, std::vector<Recipient>& recipients) {
+  const auto found = std::find_if(recipients.begin(), recipients.end(), [slot](const Recipient& recipient) { return recipient.slot == slot; });
+  if (found == recipients.end()) return;
+  *found = recipients.back();
+  recipients.pop_back();
 }
 
 }  // namespace
@@ -152,12 +147,11 @@ void Shard::Play(uint32_t id, size_t slot_number, uint32_t source_id) {
       Detach(slot);
       return;
     }
-    if (slot->next != nullptr) Unlist(slot, slot->next->joining, slot->next->joining_viewers);
+    if (slot->next != nullptr) Unlist(slot, slot->next->joining);
     slot->next = nullptr;
     if (slot->source == source) return;
     slot->next = source;
-    source->joining.push_back(slot);
-    source->joining_viewers.push_back(viewer);
+    source->joining.push_back({viewer, slot});
   });
 }
 
@@ -226,7 +220,7 @@ int64_t Shard::Work(int64_t now) {
 // Sends the frames of previous sources that were pushed before `order`, for viewers that are about to change to `source`.
 void Shard::SendEarlier(SourceQueue* source, uint64_t order, int64_t now) {
   for (size_t n = 0; n < source->joining.size(); n += 1) {
-    SourceQueue* old = source->joining[n]->source;
+    SourceQueue* old = source->joining[n].slot->source;
     if (old == nullptr || old == source) continue;
     while (!old->pending.empty() && old->due <= now && old->pending.front()->order < order) SendSlice(old, now);
   }
@@ -245,7 +239,7 @@ void Shard::SendSlice(SourceQueue* source, int64_t now) {
   const size_t slice = std::max(kSlicePackets, (packets + kMaxSlices - 1) / kMaxSlices);
   const size_t first = source->cursor;
   const size_t last = packets - first <= slice ? packets : first + slice;
-  for (size_t n = 0; n < source->slots.size(); n += 1) sender_.SendPackets(source->slot_viewers[n], source->slots[n], source, *frame, first, last);
+  for (const Recipient& recipient : source->recipients) sender_.SendPackets(recipient.viewer, recipient.slot, source, *frame, first, last);
   const int64_t gap = last < kQuickPackets ? kQuickGapUs : kSliceGapUs;
   source->cursor = last;
   source->due = now;
@@ -260,9 +254,9 @@ void Shard::SendSlice(SourceQueue* source, int64_t now) {
 
 // Gives this keyframe and everything after it to the viewers that wait for `source`; they leave their previous source.
 void Shard::Promote(SourceQueue* source, const Frame& frame) {
-  for (size_t n = 0; n < source->joining.size(); n += 1) {
-    Slot* slot = source->joining[n];
-    if (slot->source != nullptr) Unlist(slot, slot->source->slots, slot->source->slot_viewers);
+  for (const Recipient& recipient : source->joining) {
+    Slot* slot = recipient.slot;
+    if (slot->source != nullptr) Unlist(slot, slot->source->recipients);
     if (slot->sent_packets > 0 && static_cast<int32_t>(frame.timestamp - slot->last_timestamp) <= 0) {
       slot->moved_sequence = frame.first_sequence;
       slot->moved_from = frame.timestamp;
@@ -270,24 +264,22 @@ void Shard::Promote(SourceQueue* source, const Frame& frame) {
     }
     slot->source = source;
     slot->next = nullptr;
-    source->slots.push_back(slot);
-    source->slot_viewers.push_back(source->joining_viewers[n]);
+    source->recipients.push_back(recipient);
   }
   source->joining.clear();
-  source->joining_viewers.clear();
 }
 
 void Shard::Detach(Slot* slot) {
-  if (slot->source != nullptr) Unlist(slot, slot->source->slots, slot->source->slot_viewers);
-  if (slot->next != nullptr) Unlist(slot, slot->next->joining, slot->next->joining_viewers);
+  if (slot->source != nullptr) Unlist(slot, slot->source->recipients);
+  if (slot->next != nullptr) Unlist(slot, slot->next->joining);
   slot->source = nullptr;
   slot->next = nullptr;
 }
 
 // Removes all references to a source that ends.
 void Shard::Forget(SourceQueue* source) {
-  for (Slot* slot : source->slots) slot->source = nullptr;
-  for (Slot* slot : source->joining) slot->next = nullptr;
+  for (const Recipient& recipient : source->recipients) recipient.slot->source = nullptr;
+  for (const Recipient& recipient : source->joining) recipient.slot->next = nullptr;
   for (const auto& [id, viewer] : viewers_) {
     for (const auto& slot : viewer->slots) {
       for (Slot::Anchor& anchor : slot->anchors)

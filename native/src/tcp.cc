@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <memory>
 
-#include "image.h"
+#include "memory_file.h"
 
 namespace millrace {
 namespace {
@@ -48,23 +48,23 @@ size_t Sent(ssize_t result) { return result < 0 ? 0 : static_cast<size_t>(result
 
 }  // namespace
 
-// imageOpen(chunks) → handle, or null when the system has no room
-napi_value ImageOpen(const Arguments& arguments) {
+// memoryFileOpen(chunks) → handle, or null when the system has no room
+napi_value MemoryFileOpen(const Arguments& arguments) {
   napi_env env = arguments.env();
   const uint32_t count = LengthOf(arguments, 0);
-  auto image = std::make_shared<Image>();
-  bool whole = image->descriptor() >= 0;
-  for (uint32_t n = 0; n < count && whole; n += 1) whole = image->Append(ElementOf(arguments, 0, n));
+  auto file = std::make_shared<MemoryFile>();
+  bool whole = file->descriptor() >= 0;
+  for (uint32_t n = 0; n < count && whole; n += 1) whole = file->Append(ElementOf(arguments, 0, n));
   napi_value handle = nullptr;
   if (!whole) napi_get_null(env, &handle);
-  else napi_create_external(env, new SharedImage(std::move(image)), [](napi_env, void* data, void*) { delete static_cast<SharedImage*>(data); },
+  else napi_create_external(env, new SharedMemoryFile(std::move(file)), [](napi_env, void* data, void*) { delete static_cast<SharedMemoryFile*>(data); },
                             nullptr, &handle);
   return handle;
 }
 
-// imageClose(image): frees the memory now. Idempotent.
-napi_value ImageClose(const Arguments& arguments) {
-  (*arguments.External<SharedImage>(0))->Close();
+// memoryFileClose(file): frees the memory now. Idempotent.
+napi_value MemoryFileClose(const Arguments& arguments) {
+  (*arguments.External<SharedMemoryFile>(0))->Close();
   return nullptr;
 }
 
@@ -86,16 +86,16 @@ napi_value TcpSend(const Arguments& arguments) {
   return MakeNumber(env, static_cast<double>(Sent(sendmsg(descriptor, &message, MSG_NOSIGNAL | MSG_DONTWAIT))));
 }
 
-// tcpSendImage(descriptor, head, image, length) → number of bytes of head and image that the socket took; `length` is the image's
-napi_value TcpSendImage(const Arguments& arguments) {
+// tcpSendMemoryFile(descriptor, head, file, length) → number of bytes of head and file that the socket took; `length` is the file's
+napi_value TcpSendMemoryFile(const Arguments& arguments) {
   const int descriptor = static_cast<int>(arguments.Unsigned(0));
   const Bytes head = TextInPlace(arguments, 1);
-  const Image* image = arguments.External<SharedImage>(2)->get();
+  const MemoryFile* file = arguments.External<SharedMemoryFile>(2)->get();
   const size_t length = arguments.Unsigned(3);
   if (head.data == nullptr) return MakeNumber(arguments.env(), 0);
   off_t offset = 0;
   size_t sent = Sent(send(descriptor, head.data, head.length, MSG_NOSIGNAL | MSG_DONTWAIT | MSG_MORE));
-  if (sent == head.length) sent += Sent(sendfile(descriptor, image->descriptor(), &offset, length));
+  if (sent == head.length) sent += Sent(sendfile(descriptor, file->descriptor(), &offset, length));
   return MakeNumber(arguments.env(), static_cast<double>(sent));
 }
 

@@ -5,10 +5,10 @@
 
 namespace millrace {
 
-napi_value ImageOpen(const Arguments& arguments);
-napi_value ImageClose(const Arguments& arguments);
+napi_value MemoryFileOpen(const Arguments& arguments);
+napi_value MemoryFileClose(const Arguments& arguments);
 napi_value TcpSend(const Arguments& arguments);
-napi_value TcpSendImage(const Arguments& arguments);
+napi_value TcpSendMemoryFile(const Arguments& arguments);
 napi_value TcpReceive(const Arguments& arguments);
 
 }  // namespace millrace

@@ -126,7 +126,7 @@ struct Viewer {
   std::shared_ptr<ViewerCounters> counters;
 };
 
-// A source in one sender thread: waiting frames, history, and the slots that get them.
+// A source in one sender thread: waiting frames, history, and the recipients.
 struct SourceQueue {
   uint32_t id = 0;
   uint32_t clock_rate = 0;
@@ -139,11 +139,13 @@ struct SourceQueue {
   size_t cursor = 0;
   int64_t due = 0;
   bool skipping = false;
-  std::vector<Slot*> slots;
-  std::vector<Slot*> joining;
-  // Viewer of each slot, parallel to `slots` and `joining`.
-  std::vector<Viewer*> slot_viewers;
-  std::vector<Viewer*> joining_viewers;
+  struct Recipient {
+    Viewer* viewer = nullptr;
+    Slot* slot = nullptr;
+  };
+  std::vector<Recipient> recipients;
+  // They get the source from its next keyframe on.
+  std::vector<Recipient> joining;
   struct Kept {
     FrameRef frame;
     uint32_t packet = 0;

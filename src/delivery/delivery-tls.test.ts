@@ -112,7 +112,7 @@ describe.each([
     expect((await http2('/app/stream/seg', { ':method': 'OPTIONS' })).headers['access-control-allow-private-network']).toBe('true');
     expect((await http2('/app/stream/seg', { ':method': 'POST' })).status).toBe(405);
     await expect.poll(() => inFlight(started.pool)).toBe(0);
-    // TLS is not sent by the system from images.
+    // TLS is not sent by the system from memory files.
     for (const answer of [await http2('/app/stream/seg'), await http1('/app/stream/seg')]) expect(answer.body.equals(media)).toBe(true);
     const reports = started.pool.status().threads.map(({ report }) => report);
     expect(reports.length).toBeGreaterThan(0);

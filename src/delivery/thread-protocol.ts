@@ -134,12 +134,12 @@ export type ToThread =
 
 /** Figures of the memory files of a thread (`thread/hot-files.ts`). */
 export interface HotFigures {
-  /** Bytes in images. */
+  /** Bytes in memory files. */
   readonly bytes: number;
-  readonly images: number;
-  /** Images removed to make room, since the start. */
+  readonly memoryFiles: number;
+  /** Memory files removed to make room, since the start. */
   readonly evicted: number;
-  /** Files without an image because there was no room, since the start. */
+  /** Files without a memory file because there was no room, since the start. */
   readonly refused: number;
 }
 

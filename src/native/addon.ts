@@ -92,11 +92,11 @@ export interface NativeAddon {
   udpParse(socket: Handle, address: string, words: Uint32Array): boolean;
   udpText(socket: Handle, n: number): string;
   udpCounters(socket: Handle): NativeUdpCounters;
-  imageOpen(chunks: readonly Uint8Array[]): Handle | null;
-  imageClose(image: Handle): void;
+  memoryFileOpen(chunks: readonly Uint8Array[]): Handle | null;
+  memoryFileClose(memoryFile: Handle): void;
   /** How many bytes of `head` (Latin-1) and `chunks` the socket took. */
   tcpSend(descriptor: number, head: string, chunks: readonly Uint8Array[]): number;
-  tcpSendImage(descriptor: number, head: string, image: Handle, length: number): number;
+  tcpSendMemoryFile(descriptor: number, head: string, memoryFile: Handle, length: number): number;
   /** How many bytes came, 0 at the end of the stream, a negative error number, or undefined when nothing has come. */
   tcpReceive(descriptor: number, into: Uint8Array): number | undefined;
   /** How many bytes of gzip were written; 0: `text` or its compressed form is too long, or there is no zlib. */
@@ -153,7 +153,15 @@ export interface NativeAddon {
     places: Uint32Array,
     sums: Uint32Array,
   ): boolean;
-  answersKeepImage(link: Handle, target: string, variant: number, feed: number, head: string, billed: number, image: Handle): boolean;
+  answersKeepMemoryFile(
+    link: Handle,
+    target: string,
+    variant: number,
+    feed: number,
+    head: string,
+    billed: number,
+    memoryFile: Handle,
+  ): boolean;
   /** Below 0: of all feeds, with the sessions. */
   answersFlush(cache: Handle, feed: number): boolean;
   answersSession(cache: Handle, token: string, feed: number, expiresAt: number): number;

@@ -1,10 +1,10 @@
 /** A connection whose requests the addon can answer from kept answers, without JavaScript. */
 import type { Handle, NativeAddon } from '../../native/addon.ts';
-import type { Image } from './direct-sender.ts';
+import type { MemoryFile } from './direct-sender.ts';
 
 /** The body of an answer that is equal for all viewers, except for their `?session=…`. */
 export interface KeptBody {
-  readonly bytes: readonly Uint8Array[] | Image;
+  readonly bytes: readonly Uint8Array[] | MemoryFile;
   /** Bytes of each `?session=…` in the body. */
   readonly tailLength: number;
   /** Offsets of these. */
@@ -108,7 +108,7 @@ export class AnswerLink implements Followers {
   /** Keeps an answer to the current request, if there is room. */
   keep({ target, variant, feed, head, billed, body }: KeptAnswer): void {
     const { bytes, tailLength, places, sums } = body;
-    if ('handle' in bytes) this.#addon.answersKeepImage(this.#handle, target, variant, feed, head, billed, bytes.handle);
+    if ('handle' in bytes) this.#addon.answersKeepMemoryFile(this.#handle, target, variant, feed, head, billed, bytes.handle);
     else this.#addon.answersKeep(this.#handle, target, variant, feed, head, billed, bytes, tailLength, places, sums);
   }
 }

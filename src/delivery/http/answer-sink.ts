@@ -2,7 +2,7 @@
 
 import type { Duplex, Readable } from 'node:stream';
 import type { Followers, KeptAnswer, LedRequest } from './answer-link.ts';
-import type { Image } from './direct-sender.ts';
+import type { MemoryFile } from './direct-sender.ts';
 
 /** A request for handlers. Valid until it has been answered. */
 export interface IncomingRequest {
@@ -41,15 +41,21 @@ export interface AnswerSink {
   readonly localPort: number;
   /** The request came over TLS. */
   readonly secure: boolean;
-  /** An image of the body can be used. */
-  readonly takesImages: boolean;
+  /** A memory file of the body can be used. */
+  readonly takesMemoryFiles: boolean;
   /**
    * Answers, once. `block`: complete header lines, each with CRLF; Date, Content-Length and Connection are added.
    * A string is sent as Latin-1, so its length is its number of bytes.
    * With HEAD the body is not sent, only its length. `listener` is called when the body's bytes are free again, possibly
-   * before this call returns. `image`: the same bytes as the body, in a form that can be sent without copying.
+   * before this call returns. `memoryFile`: the same bytes as the body, in a form that can be sent without copying.
    */
-  answer(status: number, block: string, body: string | readonly Uint8Array[], listener: SentListener | null, image?: Image | null): void;
+  answer(
+    status: number,
+    block: string,
+    body: string | readonly Uint8Array[],
+    listener: SentListener | null,
+    memoryFile?: MemoryFile | null,
+  ): void;
   /** The next answer may be reused for other clients without calling the handler. */
   keep(answer: KeptAnswer): void;
   /** How long the request had waited before it was handed to the handler, ms. */

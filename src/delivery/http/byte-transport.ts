@@ -1,7 +1,7 @@
 /** The byte transport of an HTTP/1.x connection: a socket, or TLS over one. */
 import type { Duplex } from 'node:stream';
 import type { AnswerLink } from './answer-link.ts';
-import type { Image } from './direct-sender.ts';
+import type { MemoryFile } from './direct-sender.ts';
 
 /** Events of a transport for its only user. */
 export interface TransportEvents {
@@ -25,8 +25,8 @@ export interface TransportEvents {
 export interface ByteTransport {
   /** Whether the bytes are encrypted. */
   readonly secure: boolean;
-  /** `send` can use images. */
-  readonly takesImages: boolean;
+  /** `send` can use memory files. */
+  readonly takesMemoryFiles: boolean;
   readonly localPort: number;
   readonly destroyed: boolean;
   /** The queue is full: the user should wait for `drain`. */
@@ -40,10 +40,10 @@ export interface ByteTransport {
   pause(): void;
   resume(): void;
   /**
-   * Sends `head` (Latin-1) and `chunks`, or `image`, which has the same bytes. True: everything has been sent; false: `written` follows,
+   * Sends `head` (Latin-1) and `chunks`, or `memoryFile`, which has the same bytes. True: everything has been sent; false: `written` follows,
    * and the chunks must not change until then.
    */
-  send(head: string, chunks: readonly Uint8Array[], image: Image | null): boolean;
+  send(head: string, chunks: readonly Uint8Array[], memoryFile: MemoryFile | null): boolean;
   /** No request is open, and the queue is empty: the next request may be answered without the user. */
   rest(): void;
   /** Half-closes after the queue is sent. */

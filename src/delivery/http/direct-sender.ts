@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import { type Handle, loadAddon, type NativeAddon } from '../../native/addon.ts';
 
 /** Bytes in a memory file: the kernel sends them without copying. */
-export interface Image {
+export interface MemoryFile {
   readonly handle: Handle;
   readonly length: number;
 }
@@ -35,10 +35,10 @@ export class DirectSender {
     return descriptor < 0 ? 0 : this.#addon.tcpSend(descriptor, head, chunks);
   }
 
-  /** As `send`, with a body in an image. */
-  sendImage(socket: Socket, head: string, { handle, length }: Image): number {
+  /** As `send`, with a body in a memory file. */
+  sendMemoryFile(socket: Socket, head: string, { handle, length }: MemoryFile): number {
     const descriptor = descriptorOf(socket);
-    return descriptor < 0 ? 0 : this.#addon.tcpSendImage(descriptor, head, handle, length);
+    return descriptor < 0 ? 0 : this.#addon.tcpSendMemoryFile(descriptor, head, handle, length);
   }
 }
 

@@ -16,7 +16,7 @@ import {
   type TakenConnection,
 } from './answer-sink.ts';
 import type { ByteTransport, TransportEvents } from './byte-transport.ts';
-import type { Image } from './direct-sender.ts';
+import type { MemoryFile } from './direct-sender.ts';
 import { type DateLine, statusLine } from './status-line.ts';
 
 const NOTHING: readonly Uint8Array[] = [];
@@ -102,8 +102,8 @@ export class HttpConnection implements AnswerSink {
     return this.#requests + (this.#transport.answers?.requests ?? 0);
   }
 
-  get takesImages(): boolean {
-    return this.#transport.takesImages;
+  get takesMemoryFiles(): boolean {
+    return this.#transport.takesMemoryFiles;
   }
 
   answer(
@@ -111,7 +111,7 @@ export class HttpConnection implements AnswerSink {
     block: string,
     body: string | readonly Uint8Array[],
     listener: SentListener | null,
-    image: Image | null = null,
+    memoryFile: MemoryFile | null = null,
   ): void {
     if (!this.#busy) throw new TypeError('this request has been answered already');
     // Bytes that bypass Node.js do not reset its timer, and the request may have arrived long ago.
@@ -120,7 +120,7 @@ export class HttpConnection implements AnswerSink {
     this.#brief = false;
     this.#waiting = null;
     if (!this.#framing.persistent) this.#closing = true;
-    this.#write(status, block, body, listener, image);
+    this.#write(status, block, body, listener, memoryFile);
     if (this.#closing) this.#finish();
     else if (!this.#pumping) this.#pump();
   }
@@ -292,7 +292,13 @@ export class HttpConnection implements AnswerSink {
       this.#transport.rest();
   }
 
-  #write(status: number, block: string, body: string | readonly Uint8Array[], listener: SentListener | null, image: Image | null): void {
+  #write(
+    status: number,
+    block: string,
+    body: string | readonly Uint8Array[],
+    listener: SentListener | null,
+    memoryFile: MemoryFile | null,
+  ): void {
     const { counters, date, now } = this.#context;
     const length = typeof body === 'string' ? body.length : bodyLength(body);
     let head = `${statusLine(status)}${date.line}${block}Content-Length: ${length}\r\n`;
@@ -303,7 +309,7 @@ export class HttpConnection implements AnswerSink {
     counters.bytesSent += head.length + (this.#headOnly ? 0 : length);
     const text = typeof body === 'string' && !this.#headOnly ? head + body : head;
     const chunks = typeof body === 'string' || this.#headOnly ? NOTHING : body;
-    const sent = this.#transport.send(text, chunks, image);
+    const sent = this.#transport.send(text, chunks, memoryFile);
     this.#idleSince = now();
     if (sent) {
       listener?.sent(true);

@@ -4,14 +4,14 @@ import type { Duplex } from 'node:stream';
 import type { AnswerLink, AnswerLinks } from './answer-link.ts';
 import { bodyLength } from './answer-sink.ts';
 import type { ByteTransport, TransportEvents } from './byte-transport.ts';
-import { type DirectSender, descriptorOf, type Image } from './direct-sender.ts';
+import { type DirectSender, descriptorOf, type MemoryFile } from './direct-sender.ts';
 
 const NO_BYTES = new Uint8Array(0);
 
 /** The transport of an accepted socket. */
 export class PlainTransport implements ByteTransport {
   readonly secure = false;
-  readonly takesImages: boolean;
+  readonly takesMemoryFiles: boolean;
   readonly localPort: number;
   readonly #socket: Socket;
   readonly #sender: DirectSender | null;
@@ -25,7 +25,7 @@ export class PlainTransport implements ByteTransport {
     this.#links = links;
     this.#socket = socket;
     this.#sender = sender;
-    this.takesImages = sender !== null;
+    this.takesMemoryFiles = sender !== null;
     this.localPort = socket.localPort ?? 0;
   }
 
@@ -78,8 +78,8 @@ export class PlainTransport implements ByteTransport {
     this.#socket.resume();
   }
 
-  send(head: string, chunks: readonly Uint8Array[], image: Image | null): boolean {
-    const sent = this.#sendDirectly(head, chunks, image);
+  send(head: string, chunks: readonly Uint8Array[], memoryFile: MemoryFile | null): boolean {
+    const sent = this.#sendDirectly(head, chunks, memoryFile);
     if (sent === head.length + bodyLength(chunks)) return true;
     this.#queue(head, chunks, sent);
     return false;
@@ -110,10 +110,10 @@ export class PlainTransport implements ByteTransport {
   }
 
   /** The number of bytes sent at once, without Node.js. */
-  #sendDirectly(head: string, chunks: readonly Uint8Array[], image: Image | null): number {
+  #sendDirectly(head: string, chunks: readonly Uint8Array[], memoryFile: MemoryFile | null): number {
     if (this.#sender === null) return 0;
-    if (image === null || chunks.length === 0) return this.#sender.send(this.#socket, head, chunks);
-    return this.#sender.sendImage(this.#socket, head, image);
+    if (memoryFile === null || chunks.length === 0) return this.#sender.send(this.#socket, head, chunks);
+    return this.#sender.sendMemoryFile(this.#socket, head, memoryFile);
   }
 
   /** Writes all but the first `sent` bytes to the socket. */

@@ -5,7 +5,7 @@ import type { AbortListener, AnswerSink, IncomingRequest, SentListener, TakenCon
 /** A request under TLS: answered once, and its listeners are called once. Other requests may share its connection. Nothing to close. */
 export abstract class SecureSink implements AnswerSink, IncomingRequest {
   readonly secure = true;
-  readonly takesImages = false;
+  readonly takesMemoryFiles = false;
   readonly heldFor = 0;
   abstract readonly remoteAddress: string;
   abstract readonly remotePort: number;

@@ -12,7 +12,7 @@ import { sliceSpans, spansLength } from '../feed/spans.ts';
 import type { ByteSink, DeliveryExchange, ViewerAdmission } from '../feed/view.ts';
 import type { Followers, KeptBody } from '../http/answer-link.ts';
 import { type AbortListener, type AnswerSink, bodyLength, type IncomingRequest, type SentListener } from '../http/answer-sink.ts';
-import type { Image } from '../http/direct-sender.ts';
+import type { MemoryFile } from '../http/direct-sender.ts';
 import type { AnswerCache } from './answer-cache.ts';
 import type { BlockTable } from './block-table.ts';
 import type { HotFiles } from './hot-files.ts';
@@ -83,7 +83,7 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
   #onAbort: (() => void) | null = null;
   #spans: readonly Span[] | null = null;
   #lease: FileLease | null = null;
-  #image: Image | null = null;
+  #memoryFile: MemoryFile | null = null;
   #followers: Followers | null = null;
 
   constructor(
@@ -162,9 +162,9 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
       const body = this.#services.blocks.acquire(wanted);
       if (body === null) return null;
       this.#spans = wanted;
-      if (this.method !== 'GET' || wanted !== spans || !this.#sink.takesImages) return body;
-      this.#image = this.#services.hot.image(spans, body, size, this.#isAwaited);
-      if (this.#isKept(status, spans)) this.#keep(this.#block(headers), size, { bytes: this.#image ?? body, ...UNTAILORED });
+      if (this.method !== 'GET' || wanted !== spans || !this.#sink.takesMemoryFiles) return body;
+      this.#memoryFile = this.#services.hot.memoryFile(spans, body, size, this.#isAwaited);
+      if (this.#isKept(status, spans)) this.#keep(this.#block(headers), size, { bytes: this.#memoryFile ?? body, ...UNTAILORED });
       return body;
     });
   }
@@ -269,7 +269,7 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
     const bytes = block.length + (this.method === 'HEAD' ? 0 : length);
     this.#feed.bytesSent += bytes;
     this.#viewer?.countBytes(bytes);
-    this.#sink.answer(status, block, body, this.#spans === null && this.#lease === null ? null : this, this.#image);
+    this.#sink.answer(status, block, body, this.#spans === null && this.#lease === null ? null : this, this.#memoryFile);
     this.#endLead();
   }
 

@@ -17,7 +17,7 @@ interface Waiting {
 /** The transport of a link whose client has chosen HTTP/1.1; it owns the link. */
 export class SecureTransport implements ByteTransport, TlsUser {
   readonly secure = true;
-  readonly takesImages = false;
+  readonly takesMemoryFiles = false;
   readonly answers = null;
   readonly localPort: number;
   readonly #link: TlsLink;

@@ -9,12 +9,12 @@
 
 namespace millrace {
 
-class Image {
+class MemoryFile {
  public:
-  Image();
-  ~Image() { Close(); }
-  Image(const Image&) = delete;
-  Image& operator=(const Image&) = delete;
+  MemoryFile();
+  ~MemoryFile() { Close(); }
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
 
   // Negative after `Close`, or when the system had no room for the file.
   int descriptor() const { return descriptor_; }
@@ -28,6 +28,6 @@ class Image {
 };
 
 // JavaScript holds a pointer to this.
-using SharedImage = std::shared_ptr<Image>;
+using SharedMemoryFile = std::shared_ptr<MemoryFile>;
 
 }  // namespace millrace
