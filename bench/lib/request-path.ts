@@ -3,6 +3,7 @@ import { AccessControls } from '../../src/access/access-controls.ts';
 import { Admission, OPEN_ADMISSION } from '../../src/delivery/admission.ts';
 import { HostTable } from '../../src/delivery/host-table.ts';
 import type { AnswerSink } from '../../src/delivery/http/answer-sink.ts';
+import { newHttpCounters } from '../../src/delivery/http-counters.ts';
 import { DEFAULT_DELIVERY_LIMITS as LIMITS } from '../../src/delivery/pool/delivery-limits.ts';
 import { SessionTokens } from '../../src/delivery/session-token.ts';
 import { BlockTable } from '../../src/delivery/thread/block-table.ts';
@@ -79,10 +80,12 @@ export class RequestPath {
       holds: (grant) => access.keys.holds(grant),
     });
     const requestAdmission = new RequestAdmission(access, admission.proxies);
+    const counters = newHttpCounters();
     const feeds = new FeedRegistry({
       requestAdmission,
       sessions: this.#sessions,
       answers: null,
+      counters,
       clock: systemClock,
       views: VIEWS,
       setWatched: () => undefined,
@@ -98,7 +101,7 @@ export class RequestPath {
       demands: new PendingDemands(() => undefined, LIMITS.waiting),
       services: {
         ...{ blocks: new BlockTable(() => undefined), coder: new TextCoder(), files: new SharedFiles(LIMITS.fileBytes), hot: this.#hot },
-        ...{ proxies: admission.proxies, answers: null, waiting: new Set() },
+        ...{ proxies: admission.proxies, counters, answers: null, waiting: new Set() },
       },
     });
     hosts.set(served);

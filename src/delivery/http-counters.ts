@@ -11,6 +11,8 @@ export interface HttpCounters {
   aborts: number;
   /** Connections refused because there were too many. */
   refused: number;
+  /** Requests refused because too many waited, or because there was no memory for a file. */
+  overloads: number;
   bytesSent: number;
   /** Answers by first digit of the status: index 1 to 5. */
   readonly statuses: number[];
@@ -18,5 +20,16 @@ export interface HttpCounters {
 
 /** Counters at 0; listeners of one thread share them. */
 export function newHttpCounters(): HttpCounters {
-  return { opened: 0, closed: 0, requests: 0, faults: 0, timeouts: 0, aborts: 0, refused: 0, bytesSent: 0, statuses: [0, 0, 0, 0, 0, 0] };
+  return {
+    opened: 0,
+    closed: 0,
+    requests: 0,
+    faults: 0,
+    timeouts: 0,
+    aborts: 0,
+    refused: 0,
+    overloads: 0,
+    bytesSent: 0,
+    statuses: [0, 0, 0, 0, 0, 0],
+  };
 }

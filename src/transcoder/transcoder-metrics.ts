@@ -3,7 +3,7 @@ import type { MetricDefinition, MetricSource } from '../util/metrics.ts';
 
 /** Counters since the start. */
 export class TranscoderCounts {
-  /** Packets for decoders. */
+  /** Packets of tracks with encodes. */
   received = 0;
   /** Encoded packets by media type. */
   readonly encoded = { video: 0, audio: 0, image: 0 };
@@ -32,7 +32,11 @@ const METRICS = {
   },
   most: { name: 'millrace_transcoder_processes_limit', help: 'Transcoder processes that may run at once', type: 'gauge' },
   jobs: { name: 'millrace_transcoder_jobs', help: 'Streams with encodes', type: 'gauge' },
-  received: { name: 'millrace_transcoder_received_packets_total', help: 'Packets handed to decoders', type: 'counter' },
+  received: {
+    name: 'millrace_transcoder_received_packets_total',
+    help: 'Packets from sources for encodes, with those that queues drop',
+    type: 'counter',
+  },
   encoded: {
     name: 'millrace_transcoder_encoded_packets_total',
     help: 'Packets that encoders made: video frames, audio frames, images',

@@ -31,6 +31,8 @@ export class FakeViewContext implements ViewContext {
   readonly viewers: { readonly address: string; readonly agent: string | undefined; readonly ttlMs: number }[] = [];
   /** Number of requests of clients that are not viewers. */
   readers = 0;
+  /** Number of requests that a full room refused. */
+  overloads = 0;
   /** True: clients get no sessions. */
   full = false;
   /** True: viewers without a session are refused. */
@@ -55,6 +57,10 @@ export class FakeViewContext implements ViewContext {
 
   noteReader(): void {
     this.readers += 1;
+  }
+
+  noteOverload(): void {
+    this.overloads += 1;
   }
 
   schedule(ms: number, callback: () => void): () => void {

@@ -91,6 +91,8 @@ export interface ViewContext {
   countViewer(exchange: DeliveryExchange, ttlMs: number): boolean;
   /** Records a reader that is neither a session nor a counted viewer: a draining server waits for it too. */
   noteReader(): void;
+  /** Counts a request that was refused because too many waited. */
+  noteOverload(): void;
   /** Runs `callback` after `ms`; returns a function that cancels it. */
   schedule(ms: number, callback: () => void): () => void;
   /** Monotonic clock, ms. */

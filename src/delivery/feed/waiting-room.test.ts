@@ -58,11 +58,12 @@ describe('a waiting room', () => {
   });
 
   it('refuses requests when it is full, until one leaves', () => {
-    const room = new WaitingRoom(new FakeViewContext(), 1);
+    const context = new FakeViewContext();
+    const room = new WaitingRoom(context, 1);
     const first = waiter();
     expect(room.add(first, 1000)).toBe(true);
     expect(room.add(waiter(), 1000)).toBe(false);
-    expect(room.refused).toBe(1);
+    expect(context.overloads).toBe(1);
     first.exchange.abort();
     expect(room.add(waiter(), 1000)).toBe(true);
   });

@@ -29,8 +29,6 @@ export class WaitingRoom {
   #latest = 0;
   /** The entries are in the order of their deadlines. */
   #sorted = true;
-  /** Requests refused because the room was full. */
-  refused = 0;
 
   /** `capacity`: of this room, where it is smaller than that of the thread. */
   constructor(context: ViewContext, capacity = Number.POSITIVE_INFINITY) {
@@ -45,7 +43,7 @@ export class WaitingRoom {
   /** Lets `waiter` wait for at most `ms`, with the time it has waited elsewhere. False: the room has a capacity and is full. */
   add(waiter: Waiter, ms: number): boolean {
     if (this.#entries.size >= this.#capacity) {
-      this.refused += 1;
+      this.#context.noteOverload();
       return false;
     }
     const left = ms - waiter.exchange.heldFor;

@@ -346,7 +346,7 @@ describe.each([
     const { pool } = await start({ waiting: 2 });
     new BlobFeed(pool, 'stream');
     const asked = Array.from({ length: 8 }, () => get('/app/stream/wait-part').then(({ status }) => status));
-    await expect.poll(() => pool.status().threads.reduce((sum, { report }) => sum + (report?.http.requests ?? 0), 0)).toBe(8);
+    await expect.poll(() => [pool.http.requests, pool.http.overloads + waitingNow(pool)]).toEqual([8, 8]);
     expect(await Promise.race(asked)).toBe(503);
     expect(waitingNow(pool)).toBeLessThanOrEqual(2 * Math.max(1, threads));
     await pool.stop();

@@ -8,6 +8,7 @@ export interface HttpTotals {
   readonly waiting: number;
   readonly opened: number;
   readonly refused: number;
+  readonly overloads: number;
   readonly requests: number;
   readonly faults: number;
   readonly timeouts: number;
@@ -26,7 +27,7 @@ export interface HttpTotals {
 type Reported = Pick<ThreadReport, 'http' | 'connections' | 'waiting' | 'unkept' | 'held' | 'crowded'>;
 
 const NONE: HttpTotals = {
-  ...{ connections: 0, waiting: 0, opened: 0, refused: 0, requests: 0, faults: 0, timeouts: 0, aborts: 0, bytesSent: 0 },
+  ...{ connections: 0, waiting: 0, opened: 0, refused: 0, overloads: 0, requests: 0, faults: 0, timeouts: 0, aborts: 0, bytesSent: 0 },
   ...{ unkept: 0, held: 0, crowded: 0 },
   statuses: [0, 0, 0, 0, 0, 0],
 };
@@ -63,6 +64,7 @@ function added(sum: HttpTotals, { http, connections, waiting, unkept, held, crow
     crowded: sum.crowded + crowded,
     opened: sum.opened + http.opened,
     refused: sum.refused + http.refused,
+    overloads: sum.overloads + http.overloads,
     requests: sum.requests + http.requests,
     faults: sum.faults + http.faults,
     timeouts: sum.timeouts + http.timeouts,

@@ -9,6 +9,7 @@ const METRICS: readonly (readonly [name: string, help: string, figure: Exclude<k
   ['connections_total', 'Connections of viewers', 'opened'],
   ['refused_connections_total', 'Connections refused because there were too many', 'refused'],
   ['requests_total', 'Requests of viewers', 'requests'],
+  ['overload_refusals_total', 'Requests refused because too many waited, or because there was no memory for a file', 'overloads'],
   ['invalid_requests_total', 'Requests that break HTTP or exceed a limit', 'faults'],
   ['timeouts_total', 'Connections closed because the client took too long', 'timeouts'],
   ['aborts_total', 'Connections that ended before an answer was sent completely', 'aborts'],

@@ -115,6 +115,7 @@ export class DeliveryThread {
       requestAdmission: this.#requestAdmission,
       sessions: this.#sessions,
       answers: this.#answers,
+      counters: this.#counters,
       clock,
       views,
       onFault: (error) => this.#log('error', { error: String(error) }, 'the view of a stream failed'),
@@ -127,6 +128,7 @@ export class DeliveryThread {
       hot: new HotFiles(limits.hotBytes, undefined, this.#admission),
       answers: this.#answers,
       proxies: this.#admission.proxies,
+      counters: this.#counters,
       waiting: new Set<Delivery>(),
     };
     this.#foreign = settings.foreign === null ? null : new MainThreadRelay(settings.foreign, this.#admission, limits.timeoutScale);

@@ -13,6 +13,7 @@ import type { ByteSink, DeliveryExchange, ViewerAdmission } from '../feed/view.t
 import type { Followers, KeptBody } from '../http/answer-link.ts';
 import { type AbortListener, type AnswerSink, bodyLength, type IncomingRequest, type SentListener } from '../http/answer-sink.ts';
 import type { MemoryFile } from '../http/direct-sender.ts';
+import type { HttpCounters } from '../http-counters.ts';
 import type { AnswerCache } from './answer-cache.ts';
 import type { BlockTable } from './block-table.ts';
 import type { HotFiles } from './hot-files.ts';
@@ -60,6 +61,7 @@ export interface DeliveryServices {
   readonly answers: AnswerCache | null;
   /** Proxies whose headers about clients are trusted. */
   readonly proxies: TrustedProxies;
+  readonly counters: Pick<HttpCounters, 'overloads'>;
   /** Deliveries passed to a view that are neither answered nor aborted. */
   readonly waiting: Set<Delivery>;
 }
@@ -226,6 +228,7 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
 
   #respondLease(status: number, headers: readonly string[], lease: FileLease | null): void {
     if (lease === null) {
+      this.#services.counters.overloads += 1;
       this.withdraw(503, RefusalText.BUSY, 'Retry-After: 1\r\n');
       return;
     }

@@ -95,7 +95,7 @@ export class RequestRouter implements RequestHandler {
 
   /** Answers admitted clients, where access is restricted; others get the reason. */
   #deliver(request: IncomingRequest, sink: AnswerSink): void {
-    const { requestAdmission, maxWaiting } = this.#options;
+    const { requestAdmission, services, maxWaiting } = this.#options;
     const place = this.#find(request);
     const { vhost, file, query } = place;
     if (this.draining && vhost !== null && beginning(file, query) !== null && beginsToWatch(file, query)) {
@@ -109,6 +109,7 @@ export class RequestRouter implements RequestHandler {
       return;
     }
     if (this.#judging >= maxWaiting) {
+      services.counters.overloads += 1;
       this.#refuse(request, sink, { place, status: 503, words: RefusalText.BUSY, lines: 'Retry-After: 1\r\n' });
       return;
     }
@@ -215,8 +216,10 @@ export class RequestRouter implements RequestHandler {
       feed.asked();
       if (delivery.done) return;
       delivery.hold();
-      if (services.waiting.size + (services.answers?.waiting ?? 0) > maxWaiting)
+      if (services.waiting.size + (services.answers?.waiting ?? 0) > maxWaiting) {
+        services.counters.overloads += 1;
         delivery.withdraw(503, RefusalText.BUSY, 'Retry-After: 1\r\n');
+      }
       return;
     }
     delivery.offerTo(speaker(place.feeds, place.file) ?? first);
@@ -266,6 +269,7 @@ export class RequestRouter implements RequestHandler {
       answerGuarded(sink, () => this.#serve(request, sink, { place: current, admission, mayAsk: false }));
     });
     if (forget === null) {
+      services.counters.overloads += 1;
       admission?.leave();
       sink.answer(
         503,

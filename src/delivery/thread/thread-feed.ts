@@ -7,6 +7,7 @@ import { streamKey } from '../../core/stream-address.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { FeedMessage } from '../feed/messages.ts';
 import type { DeliveryExchange, DeliveryView, ViewContext, ViewerSession, ViewFactory } from '../feed/view.ts';
+import type { HttpCounters } from '../http-counters.ts';
 import type { ServedFeed } from './delivery.ts';
 import { protocolOf, type RequestAdmission } from './request-admission.ts';
 import type { SessionPlace, ThreadSessions } from './thread-sessions.ts';
@@ -25,6 +26,7 @@ export interface ThreadFeedServices {
   readonly setWatched: (feed: number, wanted: boolean) => void;
   readonly sessions: ThreadSessions;
   readonly requestAdmission: RequestAdmission;
+  readonly counters: Pick<HttpCounters, 'overloads'>;
   readonly clock: Clock;
 }
 
@@ -143,6 +145,10 @@ export class ThreadFeed implements ServedFeed, SessionPlace, ViewContext {
 
   noteReader(): void {
     this.hasReader = true;
+  }
+
+  noteOverload(): void {
+    this.#services.counters.overloads += 1;
   }
 
   schedule(ms: number, callback: () => void): () => void {
