@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { BitReader } from './bit-reader.ts';
 import { BitWriter } from './bit-writer.ts';
+import { ProtocolError } from './protocol-error.ts';
 
 describe('BitReader', () => {
   it('reads back fields of any width that BitWriter wrote', () => {
@@ -16,6 +17,15 @@ describe('BitReader', () => {
         for (const [width, value] of fields) expect(reader.bits(width)).toBe(value);
       }),
     );
+  });
+
+  it('marks its position with a reader that has the same end', () => {
+    const reader = new BitReader(Uint8Array.of(0x12, 0x34, 0x56), 0, 2);
+    reader.skip(4);
+    const mark = reader.mark();
+    reader.skip(4);
+    expect([mark.bitsLeft, mark.bits(12), reader.bitsLeft]).toEqual([12, 0x234, 8]);
+    expect(() => mark.bits(1)).toThrow(ProtocolError);
   });
 
   it('reads back Exp-Golomb codes', () => {

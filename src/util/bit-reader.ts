@@ -35,9 +35,9 @@ export class BitReader {
     return (this.#bit & 7) === 0;
   }
 
-  /** A second cursor at the present position; its range ends with `data`. */
+  /** A second cursor at the present position, with the same end. */
   mark(): BitReader {
-    const copy = new BitReader(this.#data);
+    const copy = new BitReader(this.#data, 0, this.#endBit / 8);
     copy.#bit = this.#bit;
     return copy;
   }
