@@ -1,18 +1,19 @@
 /**
  * Checks that every export of `src/` has a docblock on the line above, or is the only export of a file with a head comment; that no
- * docblock begins in the middle of a sentence; and that the head of each service says what every head of a service says. Part of `npm run
- * check`, which also enforces the format that this relies on.
+ * docblock of the repository begins in the middle of a sentence; and that the head of each service names its threads, limits and
+ * specifications. Part of `npm run check`, which also enforces the format that this relies on.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-const SRC = path.join(path.dirname(path.dirname(fileURLToPath(import.meta.url))), 'src');
+const ROOT = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
+const FOLDERS = ['src', 'scripts', 'test', 'bench'];
 const DECLARATION =
   /^export (?:declare )?(?:abstract )?(?:async )?(?:class|const enum|const|enum|function\*?|interface|let|namespace|type) (\w+)/;
 const PATTERN = /^export const ([[{][^=]*)/;
 /** A docblock must be read alone, and its subject comes first. */
-const FRAGMENT = /\/\*\*[\s*]*((?:Of|What)\b.*)/g;
+const FRAGMENT = /^[ \t]*\/\*\*[\s*]*((?:Of|What)\b.*)/gm;
 /** The entry of a service: its head comment introduces the folder. */
 const SERVICE = /^services\/[^/]+\/[^/]+-service\.ts$/;
 const HEAD = /^\/\*\*\n(?: \*.*\n)*? \*\/\n/;
@@ -61,16 +62,19 @@ export function headProblemsOf(file: string, text: string): string[] {
 }
 
 if (import.meta.main) {
-  const problems = readdirSync(SRC, { recursive: true, encoding: 'utf8' })
-    .filter((file) => file.endsWith('.ts'))
-    .flatMap((file) => {
-      const text = readFileSync(path.join(SRC, file), 'utf8');
-      return [
-        ...(file.endsWith('.test.ts') ? [] : problemsOf(file, text).map((problem) => `${problem} has no docblock`)),
-        ...fragmentsOf(file, text).map((problem) => `${problem}: a docblock begins with its subject`),
-        ...headProblemsOf(file, text),
-      ];
-    });
-  for (const problem of problems) console.error(`src/${problem}`);
+  const problems = FOLDERS.flatMap((folder) =>
+    readdirSync(path.join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+      .filter((file) => /\.(?:ts|js|html)$/.test(file) && !file.includes('node_modules'))
+      .flatMap((file) => {
+        const text = readFileSync(path.join(ROOT, folder, file), 'utf8');
+        const needsDocblocks = folder === 'src' && file.endsWith('.ts') && !file.endsWith('.test.ts');
+        return [
+          ...(needsDocblocks ? problemsOf(file, text).map((problem) => `${problem} has no docblock`) : []),
+          ...fragmentsOf(file, text).map((problem) => `${problem}: a docblock begins with its subject`),
+          ...(folder === 'src' ? headProblemsOf(file, text) : []),
+        ].map((problem) => `${folder}/${problem}`);
+      }),
+  );
+  for (const problem of problems) console.error(problem);
   if (problems.length > 0) process.exitCode = 1;
 }

@@ -67,7 +67,7 @@ const UTIL_IN_WIRE = [
 ];
 /** Checks of IP addresses need no socket. */
 const IP_ADDRESSES = /^import \{ (?:isIP(?:v4|v6)?(?:, )?)+ \} from 'node:net';$/gm;
-/** What everyone may name without an import, and `wire/` may not. Read in the words of a file, without its comments and texts. */
+/** Globals that `wire/` may not name. Searched in the words of a file, without its comments and texts. */
 const FORBIDDEN_IN_WIRE = [
   ...[/\b(?:set|clear)(?:Timeout|Interval|Immediate)\b/, /\b(?:queueMicrotask|AbortSignal|performance|process|console)\b/],
   ...[/\b(?:fetch|WebSocket|EventSource|XMLHttpRequest|BroadcastChannel|MessageChannel|Worker|navigator)\b/],
@@ -159,7 +159,7 @@ function isAmong(file: string, places: readonly string[]): boolean {
   });
 }
 
-/** What a source text imports or requires, and its words with a space after each; texts among them are `''`, and comments nothing. */
+/** Imported and required files of a source text, and its words with a space after each: a text is `''`, a comment nothing. */
 function wordsOf(text: string): { readonly imported: readonly string[]; readonly words: string } {
   const imported: string[] = [];
   let words = ' ';

@@ -133,7 +133,7 @@ export function viewersOfMachine(way: PlanWay, inputs: PlanInputs): { readonly b
   };
 }
 
-/** What `viewers` of one stream need in an hour. */
+/** Machines, traffic and costs of `viewers` of one stream for an hour. */
 export function plan(viewers: number, way: PlanWay, inputs: PlanInputs): Plan {
   const { byCpu, byNetwork } = viewersOfMachine(way, inputs);
   const viewersPerEdge = Math.min(byCpu, byNetwork);

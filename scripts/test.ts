@@ -86,7 +86,7 @@ async function run(suite: Suite, folder: string, deadlineMs: number, files: read
   return { suite, report, seconds: (performance.now() - startedAt) / 1000 };
 }
 
-/** What came of a suite, with its failed files once more. */
+/** The result of a suite whose failed files run once more. */
 async function withRepeat({ suite, report, seconds }: Run, folder: string): Promise<Result> {
   const files = filesToRepeat(report, MAX_REPEATED_FILES);
   const again = files.length > 0 ? await run(suite, folder, REPEAT_DEADLINE_MS, files) : undefined;

@@ -45,7 +45,7 @@ export function meetsTarget(figure: Figure): boolean {
   return figure.target === undefined || (judged(figure) <= figure.target && judged(figure) >= (figure.least ?? Number.NEGATIVE_INFINITY));
 }
 
-/** What meets the target, in words; '' without a target. */
+/** The target in words; '' without one. */
 export function targetText({ target, least }: Figure): string {
   if (target === undefined) return '';
   return least === undefined ? `<= ${target}` : `${least} to ${target}`;

@@ -1,5 +1,5 @@
 /**
- * What the command line may hold, and what it is answered with. Plain JavaScript: `scripts/start.mjs` reads it, too, before there is a place to keep compiled TypeScript.
+ * The options and texts of the command line. Plain JavaScript: `scripts/start.mjs` reads it, too, before there is a place to keep compiled TypeScript.
  */
 import { LOG_LEVELS } from '../util/log-levels.js';
 import { parseArguments } from '../util/parse-arguments.js';

@@ -1,4 +1,4 @@
-/** What viewers notice of the boundaries in a channel of unequal films and a camera: in hls.js, in OvenPlayer, and in the served media. */
+/** Boundaries in a channel of unequal films and a camera, as viewers notice them: in hls.js, in OvenPlayer, and in the served media. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ChannelBrowser } from '../harness/channel-watcher.ts';
 import { BoundaryJudge, FlashChannel, ROUND_SECONDS } from '../harness/flash-channel.ts';

@@ -63,7 +63,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** What a node lists, and of that what it does. */
+/** Pulls and pushes that a node lists, and those of them that run at this node. */
 async function workOf(node: TestServer): Promise<{ readonly lists: string; readonly does: string }> {
   const [streams, scheduled, multiplex] = await Promise.all([STREAMS, SCHEDULED, MULTIPLEX].map((list) => node.api.get<string[]>(list)));
   const [push] = await pushes(node.api);

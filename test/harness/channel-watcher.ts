@@ -162,7 +162,7 @@ export class Watched {
   }
 }
 
-/** Of the media. */
+/** Media time between two frames. */
 function secondsBetween(before: ShownFrame, frame: ShownFrame): number {
   if (before.rtp === null || frame.rtp === null) return frame.mediaTime - before.mediaTime;
   return ((frame.rtp - before.rtp + RTP_ROUND) % RTP_ROUND) / RTP_RATE;

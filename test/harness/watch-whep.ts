@@ -5,7 +5,7 @@ import type { WebrtcBrowser, WebrtcPage } from './webrtc-browser.ts';
 /** A uniform frame has a variance of nearly 0. */
 const MIN_VARIANCE = 100;
 
-/** What has to be seen before the page counts as watching. */
+/** Media that the page must have decoded to count as watching. */
 export interface WatchedMedia {
   readonly frames: number;
   readonly size: { readonly width: number; readonly height: number };

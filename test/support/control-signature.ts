@@ -1,4 +1,4 @@
-/** What a control server compares `X-OME-Signature` with. */
+/** The signature that a control server compares with `X-OME-Signature`. */
 import { createHmac } from 'node:crypto';
 
 export function controlSignature(secretKey: string, body: string): string {

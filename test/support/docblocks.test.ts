@@ -26,6 +26,7 @@ test.each<[what: string, text: string, fragments: string[]]>([
   ['a docblock that needs the line below', 'const a = 1;\n  /** Of the last run. */\n', ['x.ts:2: Of the last run. */']],
   ['a subject in front of its noun', '/** What came. */\n', ['x.ts:1: What came. */']],
   ['a docblock of several lines', '/**\n * Of a server.\n */\n', ['x.ts:1: Of a server.']],
+  ['a docblock in a text', "const text = '/** Of a server. */';\n", []],
   ['docblocks that begin with their nouns', '/** Offsets of what came. */\n/** Whatever. */\n// Of a server.\n', []],
 ])('the check of docblocks finds: %s', (_what, text, fragments) => {
   expect(fragmentsOf('x.ts', text)).toEqual(fragments);

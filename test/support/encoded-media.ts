@@ -19,7 +19,7 @@ export interface EncodedMedia {
   readonly packets: readonly Packet[];
 }
 
-/** What to encode. */
+/** Media to encode. */
 export interface EncodeRequest {
   readonly seconds: number;
   /** ffmpeg's encoder for the test pattern; null: no video. */
