@@ -1,4 +1,6 @@
 /** An RTMP provider on a free port and its publishers; all end with their test. */
+import { once } from 'node:events';
+import net, { type AddressInfo } from 'node:net';
 import { onTestFinished, vi } from 'vitest';
 import type { RtmpProviderOptions } from '../../src/services/rtmp/rtmp-options.ts';
 import { RtmpProvider } from '../../src/services/rtmp/rtmp-provider.ts';
@@ -34,6 +36,22 @@ export async function publishing(options: Partial<RtmpProviderOptions> = {}, tar
   const publisher = await RtmpPublisher.publish(started.port, target);
   cleanUp(() => publisher.close());
   return { ...started, publisher, stream: await started.gate.stream() };
+}
+
+/** Returns a function that resolves when all sockets of this process were polled: data sent before it has been read, unless its socket rests. */
+export async function socketPolls(): Promise<() => Promise<void>> {
+  const server = net.createServer((socket) => socket.pipe(socket)).listen(0, '127.0.0.1');
+  cleanUp(() => server.close());
+  await once(server, 'listening');
+  const witness = net.connect((server.address() as AddressInfo).port, '127.0.0.1');
+  cleanUp(() => witness.destroy());
+  return async () => {
+    // Data that a call of `resume` lets in is read in the next turn of the event loop.
+    for (let turn = 0; turn < 3; turn += 1) {
+      witness.write('.');
+      await once(witness, 'data');
+    }
+  };
 }
 
 /** The test decides when sweeps happen; `all`: those of short rests, too, with all other timers of the test's realm. */

@@ -90,6 +90,15 @@ async function start(file: FakeFile) {
   return { sink, session, closes: () => closes };
 }
 
+/** Starts a session that plays on; the function resolves when it has sent 10 packets more. */
+async function witness(): Promise<() => Promise<void>> {
+  const { sink } = await start(new FakeFile(30));
+  return async () => {
+    const before = sink.packets.length;
+    await sink.until(() => sink.packets.length > before + 10);
+  };
+}
+
 it('plays in real time, and loops without a jump in time', async () => {
   const file = new FakeFile(10);
   const startedAt = performance.now();
@@ -108,19 +117,21 @@ it('plays in real time, and loops without a jump in time', async () => {
 });
 
 it('waits while the server has too much to do', async () => {
+  const othersPlay = await witness();
   const { sink, session } = await start(new FakeFile(30));
   await sink.until(() => sink.packets.length > 5);
   session.pause();
   session.pause();
   await new Promise((resolve) => setImmediate(resolve));
   const before = sink.packets.length;
-  await new Promise((resolve) => setTimeout(resolve, 120));
+  await othersPlay();
   expect(sink.packets.length).toBeLessThanOrEqual(before + 1);
   session.resume();
   await sink.until(() => sink.packets.length > before + 5);
 });
 
 it('sends nothing after its end, even when closed twice or during a pause', async () => {
+  const othersPlay = await witness();
   const { sink, session, closes } = await start(new FakeFile(30));
   await sink.until(() => sink.packets.length > 2);
   session.pause();
@@ -128,7 +139,7 @@ it('sends nothing after its end, even when closed twice or during a pause', asyn
   session.close();
   session.pause();
   const before = sink.packets.length;
-  await new Promise((resolve) => setTimeout(resolve, 80));
+  await othersPlay();
   expect([sink.packets.length, closes(), sink.reason]).toEqual([before, 1, null]);
 });
 

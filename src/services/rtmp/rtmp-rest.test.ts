@@ -1,8 +1,8 @@
 import assert from 'node:assert';
 import { setTimeout as delay } from 'node:timers/promises';
-import { describe, expect, test, vi } from 'vitest';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { RtmpPublisher } from '../../../test/fakes/rtmp-publisher.ts';
-import { AAC_CONFIG, AAC_FRAME, cleanUp, holdSweeps, publishing, start } from '../../../test/support/rtmp-bench.ts';
+import { AAC_CONFIG, AAC_FRAME, cleanUp, holdSweeps, publishing, socketPolls, start } from '../../../test/support/rtmp-bench.ts';
 import { Urgency } from '../../core/urgency.ts';
 import { controlMessage } from '../../wire/rtmp/control.ts';
 import { MessageType } from '../../wire/rtmp/message.ts';
@@ -25,8 +25,11 @@ describe('a stream without viewers', () => {
     return { ...started, frames };
   }
 
-  /** Time in which sent data would be read, were it read at once. */
-  const settle = () => delay(50);
+  /** Resolves when sent data has been read, unless its socket rests. */
+  let settle: () => Promise<void>;
+  beforeEach(async () => {
+    settle = await socketPolls();
+  });
 
   test('is read in batches, complete and in order', async () => {
     const { sweep } = holdSweeps();
@@ -90,6 +93,8 @@ describe('a stream without viewers', () => {
 
   test('is read ten times as often for low latency, immediately for real time, and in batches again afterwards', async () => {
     const { sweep } = holdSweeps('all');
+    /** Short rests follow the monotonic clock, which is not faked: sent data would be read within this time, were it read at once. */
+    const settle = () => delay(50);
     /** Since the listener's last sweep, or some more of them. */
     let elapsed = 0;
     const shortSweep = (): void => {
@@ -232,15 +237,23 @@ describe('a stream without viewers', () => {
   });
 
   test('stays paused while the core has too much to do', async () => {
+    const { sweep } = holdSweeps();
     const { publisher, stream, frames } = await unwatched();
     stream.request.onCongested?.();
     publisher.audio(1000, AAC_FRAME);
-    await delay(300);
+    for (let n = 0; n < 3; n += 1) {
+      await settle();
+      sweep();
+    }
+    await settle();
     stream.request.onWatched?.();
     await settle();
     expect(stream.packets).toHaveLength(1);
     stream.request.onRelieved?.();
     await stream.until((it) => it.packets.length === 2);
-    await frames(1);
+    const next = frames(1);
+    await settle();
+    sweep();
+    await next;
   });
 });
