@@ -8,9 +8,9 @@ import type { Clock } from '../../../util/clock.ts';
 import { hasRoom } from '../../../util/disk-space.ts';
 import { syncSemaphore } from '../../../util/semaphore.ts';
 
-/** Maximum of segment bytes that wait for the disk; beyond it the dump fails, because it must not have gaps. */
+/** Maximum of segment bytes that wait for the disk: with more, the dump fails, because the disk is too slow. */
 const MAX_WAITING_BYTES = 64 * 1024 * 1024;
-/** Faults that may pass: no space, or no permission. */
+/** Faults that may pass: no space, a full quota, a read-only file system, an I/O error. */
 const PASSING: readonly (string | undefined)[] = ['ENOSPC', 'EDQUOT', 'EROFS', 'EIO'];
 /** Overwrites a file of an earlier dump, but does not follow a link in its place. */
 const NEW_BYTES = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW;
@@ -27,7 +27,7 @@ export interface DumpFolderOptions {
   readonly onResumed?: () => void;
   /** A file was written for the first time. */
   readonly onWritten?: (path: string) => void;
-  /** Starts nothing new. Called once. */
+  /** The dump has failed and starts nothing new. Called once. */
   readonly onFailed: (error: unknown) => void;
   /** Called once, when the writes in flight at the failure have ended; `settled` awaits the returned promise. */
   readonly onFailureSettled: () => Promise<void> | void;
@@ -55,15 +55,15 @@ export class DumpFolder {
   }
 
   /**
-   * Runs `work` behind everything before it; `bytes` wait with it. With `missed` the disk may refuse it for now: that is called instead
-   * then, and for all such work until the disk takes files again.
+   * Runs `work` after all earlier work; `bytes` of a segment wait with it. With `missed`, a fault that may pass does not end the dump:
+   * `missed` is called for this work and for later work, until the disk accepts files again.
    */
   enqueue(work: () => Promise<void>, bytes = 0, missed: (() => void) | null = null): void {
     if (this.#failed) return;
     this.#waiting += bytes;
     if (this.#waiting > MAX_WAITING_BYTES) {
       this.#fail(new Error(`the disk is too slow: more than ${MAX_WAITING_BYTES} bytes wait for it`));
-      // It may be in the middle of a file.
+      // The disk may be in the middle of a file.
       this.#tail = this.#tail.then(() => this.#options.onFailureSettled());
       return;
     }
@@ -116,7 +116,7 @@ export class DumpFolder {
     this.#note(name);
   }
 
-  /** A file that changes: readers find the old or the new text. */
+  /** Replaces a file: readers find the old or the new text. */
   async replace(name: string, text: string): Promise<void> {
     await writeFileAtomic(this.#pathOf(name), text);
     this.#note(name);

@@ -8,7 +8,7 @@ export const DumpStatus = {
   COMPLETED: 'Completed',
   ERROR: 'Error',
 } as const;
-/** Any of these words. */
+/** A status. */
 export type DumpStatus = (typeof DumpStatus)[keyof typeof DumpStatus];
 
 /** The status element. User data cannot contain it, because its angle brackets are escaped. */

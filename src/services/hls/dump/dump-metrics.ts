@@ -1,7 +1,7 @@
 /** Dumps, counted for Prometheus. */
 import type { MetricDefinition, MetricSource } from '../../../util/metrics.ts';
 
-/** Counted from the start on, by all dumpers together. */
+/** Counts of all dumpers since the start. */
 export class DumpCounts {
   segments = 0;
   failures = 0;

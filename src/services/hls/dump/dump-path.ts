@@ -6,7 +6,7 @@ const MINUTES_PER_HOUR = 60;
 
 /** Values of the macros. */
 export interface DumpPathValues extends StreamAddress {
-  /** ms since the epoch; told in the server's local time. */
+  /** ms since the epoch; written in the server's local time. */
   readonly time: number;
 }
 

@@ -2,10 +2,10 @@
 import { quoted, seconds } from '../../../playlist/attribute-list.ts';
 import { GAP, serializeProgramDateTime } from '../../../playlist/media-tags.ts';
 
-/** Without EXT-X-MAP in a playlist of whole segments, and with it (RFC 8216bis §8). */
+/** EXT-X-VERSION without and with EXT-X-MAP (rfc8216bis §8). */
 const PLAIN_VERSION = 3;
 const MAP_VERSION = 6;
-/** With EXT-X-GAP. */
+/** EXT-X-VERSION with EXT-X-GAP. */
 const GAP_VERSION = 8;
 
 /** A segment that is on disk; URIs are relative to the playlist. */
@@ -20,11 +20,11 @@ export interface DumpedSegment {
   readonly discontinuity: boolean;
   /** Whole lines before it; default: none. */
   readonly tags?: string;
-  /** It could not be kept: players pass over it. */
+  /** The segment could not be written: players skip it. */
   readonly gap?: boolean;
 }
 
-/** Grows by one segment at a time; the text is that of a playlist which ends here. */
+/** Grows by one segment at a time; `text` is always that of an ended playlist. */
 export class DumpPlaylist {
   /** Name of the playlist itself. */
   readonly uri: string;

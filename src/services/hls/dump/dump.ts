@@ -29,7 +29,7 @@ export interface DumpRequest {
 export interface DumpOptions {
   readonly request: DumpRequest;
   readonly stream: SegmentSource;
-  /** Absolute; claimed for the dump, and there, unless `prepare` sees to that. */
+  /** Absolute; exists and is claimed for the dump, unless `prepare` does both. */
   readonly folder: string;
   /** Absolute, or null for none; the file exists and is empty. */
   readonly infoPath: string | null;
@@ -74,7 +74,7 @@ export class Dump implements SegmentObserver, FolderWriter {
       clock: options.clock,
       onPaused: (error) => this.#pause(error),
       onResumed: () => this.#resume(),
-      // Facts that no file will contain are not collected.
+      // Without an information file nothing lists the files.
       ...(options.infoPath !== null && { onWritten: (path) => this.#info.add(path, options.clock.now()) }),
       onFailed: (error) => this.#fail(error),
       onFailureSettled: () => this.#settleFailure(),
@@ -188,7 +188,7 @@ export class Dump implements SegmentObserver, FolderWriter {
     return `dump ${this.#options.folder}`;
   }
 
-  /** Multivariant playlists whose text is another than last time: bit rates become known, tracks come. */
+  /** Multivariant playlists whose text has changed since the last call, because bit rates became known or tracks came. */
   #changedMasters(): [string, string][] {
     const changed: [string, string][] = [];
     for (const [name, text] of this.#options.stream.plainMultivariants(this.request.playlists)) {
@@ -210,7 +210,7 @@ export class Dump implements SegmentObserver, FolderWriter {
       );
   }
 
-  /** The information file is updated when the disk accepts it, at the latest with the next segment. */
+  /** The information file gets the new status only if the disk accepts it now. */
   async #pause(error: unknown): Promise<void> {
     this.#failure = error;
     this.#become(DumpStatus.ERROR);
@@ -250,7 +250,7 @@ export class Dump implements SegmentObserver, FolderWriter {
     this.#letGo();
   }
 
-  /** The dump stays listed as long as its stream lives, but its written segments are freed. */
+  /** The dump stays listed as long as its stream lives, but the texts of its files are freed. */
   #letGo(): void {
     this.#options.conditions.clear(this.#condition);
     this.#info.clear();

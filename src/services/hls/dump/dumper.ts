@@ -18,7 +18,7 @@ import { FolderClaims } from './folder-claims.ts';
 import { OpenDumps } from './open-dumps.ts';
 import { type WantedDump, wantedDumps } from './wanted-dumps.ts';
 
-/** Dumps of one stream that are known, with their ids taken: the oldest that has ended makes room for another. */
+/** Maximum of dumps of a stream, ended dumps included: the oldest ended dump makes room for a new one. */
 export const MAX_DUMPS = 1000;
 const NOTE_BYTES = 12;
 
@@ -52,7 +52,7 @@ export class Dumper implements StreamFollower {
   readonly #options: DumperOptions;
   readonly #streams = new Map<string, SegmentSource>();
   readonly #dumps = new WeakMap<SegmentSource, KnownDumps>();
-  /** Dumps whose files may not be complete yet, with when they are. */
+  /** Dumps whose files may not be complete yet, with promises of their ends. */
   readonly #active = new Map<Dump, Promise<void>>();
   readonly #claims: FolderClaims;
   readonly #open: OpenDumps;
@@ -117,13 +117,13 @@ export class Dumper implements StreamFollower {
       });
     } catch (error) {
       dumps.delete(request.id);
-      // A retry must not find it taken.
+      // A retry needs the file name.
       if (dump !== null && infoPath !== null) await rm(infoPath, { force: true }).catch(() => undefined);
       throw error;
     }
   }
 
-  /** Holds the stream from its first segment on, however long its folder takes. Failures are logged. */
+  /** The dump has the stream from its first segment on, however long the folder takes. Failures are logged. */
   #startConfigured(stream: SegmentSource, wanted: WantedDump): void {
     const { allowed, logger } = this.#options;
     const request = { ...wanted, infoFile: '', userData: '' };
@@ -150,12 +150,12 @@ export class Dumper implements StreamFollower {
   #folderOf({ outputPath, infoFile }: DumpRequest): string {
     const { allowed, stateFolder } = this.#options;
     const folder = resolve(stateFolder, outputPath);
-    // As it was written: resolving would hide the way up.
+    // Checked as written: `resolve` would remove each `..`.
     for (const path of [outputPath, infoFile]) allowed.check(path.startsWith('/') ? path : `${folder}/${path}`);
     return folder;
   }
 
-  /** The id is taken before anything is awaited; it is free again when the start fails. Throws `DumpRefused`. */
+  /** Takes the id before anything is awaited; the caller frees it if the start fails. Throws `DumpRefused`. */
   #takeId(stream: SegmentSource, request: DumpRequest): KnownDumps {
     const { id } = request;
     const dumps: KnownDumps = this.#dumps.get(stream) ?? new Map();
@@ -186,7 +186,7 @@ export class Dumper implements StreamFollower {
     return dump;
   }
 
-  /** Ends the dump `id`, or all of the stream; resolves at once. Throws `DumpRefused` when there is none of that id. */
+  /** Ends the dump `id`, or all dumps of the stream, without waiting for their files. Throws `DumpRefused` if there is no dump `id`. */
   stop(stream: SegmentSource, id: string | null): void {
     const dumps = this.list(stream);
     const wanted = id === null ? dumps : dumps.filter(({ request }) => request.id === id);

@@ -2,7 +2,7 @@
 
 import { deepestReal } from '../../../util/allowed-folders.ts';
 
-/** A dump as others see it that want its folder. */
+/** A dump, as seen by other dumps that want its folder. */
 export interface FolderWriter {
   /** Files are still added. */
   readonly enabled: boolean;
@@ -17,9 +17,9 @@ class FolderTaken extends Error {
 
 /** A folder reserved for one dump. */
 export interface FolderClaim {
-  /** It belongs to `writer` until then. */
+  /** Gives the folder to `writer` until its `over` resolves. */
   keep(writer: FolderWriter): void;
-  /** It came to nothing. Does nothing after `keep`. */
+  /** Frees the folder of a dump that could not start. Does nothing after `keep`. */
   release(): void;
 }
 
@@ -63,7 +63,7 @@ export class FolderClaims {
     this.#writers.set(name, null);
   }
 
-  /** Frees what `writer` has. */
+  /** Frees those of `names` that `writer` has. */
   #let(names: readonly string[], writer: FolderWriter | null): void {
     for (const name of names) if (this.#writers.get(name) === writer) this.#writers.delete(name);
   }

@@ -1,4 +1,4 @@
-/** Running dumps, recorded on disk: the next start reports them if this process cannot. */
+/** Running dumps, recorded on disk: if this process cannot end them, the next start marks them as failed. */
 import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { writeFileAtomic } from '../../../state/atomic-file.ts';

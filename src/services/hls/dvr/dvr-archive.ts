@@ -2,10 +2,10 @@
 import { rm } from 'node:fs/promises';
 import type { RunFolder } from './run-folder.ts';
 
-/** Segments waiting for the disk; more means it cannot keep up. */
+/** Maximum of segments that wait for the disk: further segments are lost. */
 const MAX_WRITES = 16;
 
-/** The files of one stream, in a folder of this run that goes when it is closed. One file operation after the other. */
+/** The files of one stream, in a folder that `close` removes. File operations run one after the other. */
 export class DvrArchive {
   readonly #folder: RunFolder;
   #waiting = 0;
@@ -18,12 +18,12 @@ export class DvrArchive {
     this.#folder = folder;
   }
 
-  /** Segments lost because the disk failed or could not keep up. */
+  /** Failed writes and removals of files, and segments lost because the disk could not keep up. */
   get failures(): number {
     return this.#failures;
   }
 
-  /** Settles when everything asked for so far is done. */
+  /** Settles when all earlier operations are done. */
   get settled(): Promise<void> {
     return this.#chain;
   }

@@ -1,4 +1,4 @@
-/** Where publishers keep the files of their streams: leftovers of a crash go before the first file comes. */
+/** Folders in which publishers keep the files of their streams. The first use of a folder removes leftovers of crashed servers. */
 import { join, resolve } from 'node:path';
 import { AllowedFolders } from '../../../util/allowed-folders.ts';
 import { Conditions } from '../../../util/conditions.ts';
@@ -11,9 +11,9 @@ const FOLDER = 'dvr';
 
 /** Allowed folders of DVR files, and callbacks about failures. */
 export interface DvrStorageOptions {
-  /** Streams whose settings name no folder keep their files in `dvr` in it. */
+  /** Streams whose settings name no folder keep their files in its folder `dvr`. */
   readonly stateFolder: string;
-  /** Folders that must contain the others. */
+  /** Folders that must contain a folder named in settings. */
   readonly allowed: AllowedFolders;
   /** Raised while files cannot be written. */
   readonly conditions: Conditions;

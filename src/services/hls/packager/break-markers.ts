@@ -1,4 +1,4 @@
-/** Cues and splices of one stream: where they cut segments, and what playlists say of them. */
+/** Cues and splices of one stream: they cut segments and add lines to playlists. */
 import { retimeSplice } from '../../../containers/markers/splice-info.ts';
 import { type BreakMarker, readMarker } from '../../../core/break-marker.ts';
 import type { Packet } from '../../../media/packet.ts';
@@ -7,13 +7,13 @@ import { EventFormat } from '../../../media/timed-event.ts';
 import { CUE_IN, serializeCueCont, serializeCueOut, serializeSpliceRange } from '../../../playlist/media-tags.ts';
 import { ProtocolError } from '../../../util/protocol-error.ts';
 
-/** A keyframe this much, ms, before the time of a marker is still the one meant, because timebases round. */
+/** A keyframe up to this long, ms, before a marker belongs to the marker, because timebases round. */
 const ROUNDING_MS = 20;
 /** Limit of markers that wait for the start of a segment; the oldest are dropped. */
 const MAX_WAITING = 32;
-/** Breaks whose beginning is remembered for their ends. */
+/** Maximum of breaks whose beginnings are remembered for their ends. */
 const MAX_BREAKS = 64;
-/** A break overdue for this long, ms, has lost its end, with its origin or in a flood. */
+/** A break that is overdue for this long, ms, is ended: the marker of its end was lost. */
 const MAX_OVERDUE_MS = 15_000;
 const TICKS_PER_MS = 90;
 
@@ -24,7 +24,7 @@ interface WaitingMarker {
   readonly data: Uint8Array;
 }
 
-/** The present break of cues. */
+/** The open break of CUE markers. */
 interface OpenBreak {
   /** Media time, ms. */
   readonly start: number;
@@ -34,7 +34,7 @@ interface OpenBreak {
 
 /** One for each packaged stream. Costs nothing without markers. */
 export class BreakMarkers {
-  /** Markers that had to go because too many waited. */
+  /** Markers dropped because too many waited. */
   dropped = 0;
   #waiting: WaitingMarker[] = [];
   #open: OpenBreak | null = null;
@@ -66,8 +66,8 @@ export class BreakMarkers {
   }
 
   /**
-   * The lines of the segment that begins at `time` (ms of media time; `wallTime` ms since the epoch), which takes all markers up to there.
-   * Asked once for each segment, in order.
+   * Playlist lines for all markers up to `time` (ms of media time; `wallTime` ms since the epoch), at which a segment begins. Call it once
+   * for each segment, in order.
    */
   take(time: number, wallTime: number): string {
     if (this.#waiting.length === 0 && this.#open === null) return '';

@@ -49,7 +49,7 @@ export class CaptionWatch {
     return (track === null ? undefined : this.#videos.get(track.id)?.channels) ?? NONE;
   }
 
-  /** Tracks that are gone are forgotten. */
+  /** Forgets all other tracks. */
   keep(tracks: readonly Track[]): void {
     for (const id of this.#videos.keys()) if (!tracks.some((track) => track.id === id)) this.#videos.delete(id);
   }
@@ -71,7 +71,7 @@ export class CaptionGroups {
     return this.#hasServices;
   }
 
-  /** GROUP-ID for a variant with these channels; null where it has none. */
+  /** GROUP-ID for a variant with these channels; null for a variant without channels. */
   idOf(channels: readonly string[]): string | null {
     if (channels.length === 0) return null;
     const key = channels.join();

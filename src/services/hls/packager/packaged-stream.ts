@@ -28,7 +28,7 @@ export interface PackagedStreamOptions<Settings extends PackagingSettings> {
   readonly onClose?: (stream: SegmentSource) => void;
 }
 
-/** How one kind of stream differs at its feed. */
+/** The particulars of one kind of stream at its feed. */
 export interface PackagingKind {
   readonly kind: PublisherKind;
   /** Settings of its view. */

@@ -1,12 +1,12 @@
 /** Observes the segments of a stream beside its views. */
 
-/** A segment that is complete, with the names of a folder that holds the whole stream. */
+/** A complete segment, with file names for a folder that holds the whole stream. */
 export interface ObservedSegment {
   /** File name of its media playlist. */
   readonly playlist: string;
   /** Its own file name. */
   readonly uri: string;
-  /** Counts within its media playlist. */
+  /** Number within its media playlist. */
   readonly number: number;
   /** Its init segment, in a file of its own; null for segments that need none. */
   readonly init: { readonly uri: string; readonly bytes: Uint8Array } | null;

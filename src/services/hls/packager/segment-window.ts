@@ -1,4 +1,4 @@
-/** Which segments of a track or variant can be played: in memory by their count, then in files as long as DVR reaches. */
+/** Decides which segments of a track or variant can be played: a number of segments in memory, then files as far as DVR reaches. */
 import type { Span } from '../../../delivery/feed/messages.ts';
 import type { DvrArchive } from '../dvr/dvr-archive.ts';
 
@@ -17,7 +17,10 @@ export interface SegmentMemory {
   /** Views of stored bytes; valid until they are released. */
   read(spans: readonly Span[]): readonly Uint8Array[];
   release(spans: readonly Span[]): void;
-  /** The stream holds too much, and the owner of these spans at least an equal part of it: it keeps one complete segment. */
+  /**
+   * True: the stream uses too much memory, and the owner of these spans at least an equal share, so the owner keeps only one complete
+   * segment.
+   */
   asksBack(spans: () => readonly Span[]): boolean;
 }
 
@@ -43,7 +46,7 @@ export interface SegmentList<Segment extends WindowedSegment> {
 
 /** Rewinding beyond memory. */
 export interface Rewinding {
-  /** The stream's, which closes it. */
+  /** The archive of the stream, which closes it. */
   readonly archive: DvrArchive;
   /** Seconds of media that stay playable. */
   readonly maxDuration: number;
@@ -64,7 +67,7 @@ export class SegmentWindow<Segment extends WindowedSegment> {
     this.#rewinding = rewinding;
   }
 
-  /** Segments that left memory sooner than their number said, because of their bytes. */
+  /** Segments that left memory early because of their bytes. */
   get shortened(): number {
     return this.#shortened;
   }

@@ -1,4 +1,4 @@
-/** How both kinds of playlist offer a subtitle track. */
+/** Offers a subtitle track in both kinds of playlist. */
 import { SUBTITLE_VARIANT } from '../../../core/subtitle-injector.ts';
 import type { SubtitleTrack } from '../../../media/track.ts';
 import { serializeSubtitleRendition } from '../../../playlist/multivariant-tags.ts';
@@ -8,7 +8,7 @@ import { TAIL_MARK } from '../wire/fmp4/update.ts';
 export function subtitleRendition({ publicName, language, isDefault, autoSelect, forced }: SubtitleTrack, uri: string): string {
   return serializeSubtitleRendition({
     groupId: SUBTITLE_VARIANT,
-    // Views look for these marks.
+    // Views replace these marks.
     name: publicName.replaceAll(TAIL_MARK, ''),
     default: isDefault,
     autoselect: autoSelect || isDefault || forced,

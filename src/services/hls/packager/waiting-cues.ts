@@ -1,4 +1,4 @@
-/** Cues of one subtitle track that segments still to come need. */
+/** Cues of one subtitle track for segments that are still to come. */
 import { readCuePayload } from '../../../containers/webvtt/cue-payload.ts';
 import { type TimedCue, writeVtt } from '../../../containers/webvtt/vtt-writer.ts';
 import type { Packet } from '../../../media/packet.ts';
@@ -11,7 +11,7 @@ const MAX_LENGTH = 64 * 1024;
 
 /** One for each subtitle track of a packaged stream. */
 export class WaitingCues {
-  /** Cues that had to go because too many waited, or that were over when they came. */
+  /** Dropped cues: too many waited, or the cue was empty or over when it came. */
   dropped = 0;
   readonly #mediaOffset: () => number;
   #cues: TimedCue[] = [];
@@ -19,7 +19,7 @@ export class WaitingCues {
   /** Everything before it, ms, has been written. */
   #written = 0;
 
-  /** `mediaOffset` (ms) leads from the time of the stream to the time stamps of its media. */
+  /** `mediaOffset` (ms) is added to times of the stream to get timestamps of its media. */
   constructor(mediaOffset: () => number) {
     this.#mediaOffset = mediaOffset;
   }

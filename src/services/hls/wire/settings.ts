@@ -8,7 +8,7 @@ export interface CacheControlSettings {
   readonly segmentMaxAge: number;
 }
 
-/** The same with what only LL-HLS has. */
+/** Settings of LL-HLS. */
 export interface LlhlsCacheControlSettings extends CacheControlSettings {
   readonly chunklistWithDirectivesMaxAge: number;
   readonly partialSegmentMaxAge: number;
@@ -23,9 +23,9 @@ export interface DvrSettings {
   readonly maxDuration: number;
 }
 
-/** The same with what only HLS has. */
+/** DVR settings of HLS. */
 export interface HlsDvrSettings extends DvrSettings {
-  /** Rewindable playlists say that they are of the type EVENT. */
+  /** Rewindable playlists have the type EVENT. */
   readonly eventPlaylistType: boolean;
 }
 

@@ -19,7 +19,7 @@ interface ViewSettings {
 
 /** Settings of the view of LL-HLS. */
 export interface LlhlsViewSettings extends ViewSettings {
-  /** Tells the names of one run of the stream from those of the next. */
+  /** Distinguishes the names of this run of the stream from those of the next run. */
   readonly runMark: string;
   readonly originMode: boolean;
   readonly enablePreloadHint: boolean;
@@ -34,7 +34,7 @@ export interface HlsViewSettings extends ViewSettings {
   readonly originMode: boolean;
   /** Seconds. */
   readonly segmentDuration: number;
-  /** Rewindable playlists list everything there is. */
+  /** Rewindable playlists list all segments. */
   readonly dvr: boolean;
   readonly eventPlaylistType: boolean;
 }
@@ -81,7 +81,7 @@ export function hlsViewSettings(settings: HlsSettings): HlsViewSettings {
   };
 }
 
-/** As LL-HLS reads it, in any case of letters. */
+/** A default query value of LL-HLS, in any case of letters. */
 function defaultQuery(settings: PackagingSettings, key: string): boolean | null {
   const query = settings.defaultQueryString?.queries.find((candidate) => candidate.key.toLowerCase() === key.toLowerCase());
   return query === undefined ? null : query.value.toUpperCase() === 'YES';

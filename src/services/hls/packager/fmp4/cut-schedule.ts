@@ -1,6 +1,6 @@
 /**
- * Where segments begin, for all tracks of a stream: the track that leads proposes cuts, all other tracks follow,
- * so that one media sequence number means the same media time in every playlist.
+ * The beginnings of segments, for all tracks of a stream: the leading track proposes cuts and all other tracks follow, so that one media
+ * sequence number means the same media time in every playlist.
  */
 
 import type { SegmentMark } from '../../../../media/segment-mark.ts';
@@ -20,7 +20,7 @@ export interface Cut {
   readonly discontinuity: boolean;
 }
 
-/** Maximum of missed segments of another server; after more, the own numbers continue. */
+/** Maximum of missed segments of another server; after more, our numbers continue. */
 const MAX_MISSED = 100;
 /** Cuts older than this many segments are of no use to any track. */
 const MAX_CUTS = 512;
@@ -33,12 +33,12 @@ export class CutSchedule {
   readonly #cuts: Cut[] = [];
   readonly #dates: DateTimes;
   #expected: { readonly msn: number; readonly time: number } | null = null;
-  /** The next segment to begin comes behind a discontinuity. */
+  /** The next segment follows a discontinuity. */
   #discontinuous = false;
-  /** The run whose marks are followed, and the distance of its numbers from the own ones. */
+  /** The run whose marks are followed, and the difference between our numbers and its numbers. */
   #guide: { readonly run: string; readonly shift: number } | null = null;
 
-  /** `epoch`: the wall clock of media time 0, ms since the epoch of Unix; it may jump. */
+  /** `epoch`: the wall clock of media time 0, ms since the epoch; it may jump. */
   constructor(epoch: () => number) {
     this.#dates = new DateTimes(epoch);
   }
@@ -54,7 +54,7 @@ export class CutSchedule {
     return cut === null || cut.discontinuity;
   }
 
-  /** Number of the segment that is current at `time`: where a track that begins then starts to count. */
+  /** Number of the segment that is current at `time`, for a track that begins then. */
   msnAt(time: number): number {
     for (let i = this.#cuts.length - 1; i >= 0; i--) {
       const cut = this.#cuts[i];
@@ -95,7 +95,7 @@ export class CutSchedule {
     this.#guide = null;
   }
 
-  /** The number, `next` or behind that, of the segment that begins with `mark`; `next` is null for the first. */
+  /** Number of the segment that begins with `mark`: `next` or more; `next` is null for the first segment. */
   follow({ run, msn }: SegmentMark, next: number | null): number {
     const known = this.#guide?.run === run ? msn + this.#guide.shift : null;
     const follows = next === null ? msn : (known ?? next);

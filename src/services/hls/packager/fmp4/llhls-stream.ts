@@ -47,7 +47,7 @@ export class LlhlsStream extends PackagedStream<LlhlsSettings> {
   readonly #captions = new CaptionWatch();
   /** By track id. */
   readonly #subtitles = new Map<number, SubtitlePackager>();
-  /** Complete segments of a track that are listed and in memory. */
+  /** Complete segments of a track in memory that playlists may list. */
   readonly #listedCount: number;
   readonly #segmentsContext: TrackSegmentsContext;
   /** By track id. */
@@ -58,7 +58,7 @@ export class LlhlsStream extends PackagedStream<LlhlsSettings> {
   #independentSegments = true;
   #multivariantStale = false;
   #segmentBegan = false;
-  /** Decisions of the server that numbers the stream; null: this one does. */
+  /** Decisions of the server that numbers the stream; null: this server. */
   #facts: SegmentFacts | null = null;
   readonly #numbering: SegmentNumbering;
 
@@ -167,7 +167,7 @@ export class LlhlsStream extends PackagedStream<LlhlsSettings> {
     this.#numbering.discontinuities = discontinuities;
   }
 
-  /** Others may number as this server does. */
+  /** Tells other servers how to number segments as this server does. */
   #tellMark(packet: Packet): void {
     const { leader } = this.#aligner;
     if (leader === null || leader.track.id !== packet.track.id) return;
@@ -230,7 +230,7 @@ export class LlhlsStream extends PackagedStream<LlhlsSettings> {
     const { segmentDuration, serverTimeBasedSegmentNumbering, chunkDuration } = this.settings;
     const facts = this.#facts;
     if (serverTimeBasedSegmentNumbering) this.#schedule.firstMsn = Math.floor(this.stream.startedAt / 1000 / segmentDuration);
-    // B-frames may begin below zero, which tfdt cannot say: everything moves up by whole seconds.
+    // With B-frames, decoding times may begin below zero, which tfdt cannot express: all times are raised by whole seconds.
     const earliest = Math.min(0, toMilliseconds(first.dts, first.track.timebase));
     return {
       chunkDuration: facts?.chunkDuration ?? chunkDuration,
@@ -378,7 +378,7 @@ export class LlhlsStream extends PackagedStream<LlhlsSettings> {
     for (const packager of this.#subtitles.values()) packager.follow(update);
   }
 
-  /** Viewers that wait for parts expect the next one. */
+  /** Notes each part, and tracks of which no part is expected. */
   #time(update: LlhlsUpdate): void {
     if (update.type === 'part') {
       const { partTarget = 0 } = this.#model.tracks.get(update.trackId) ?? {};

@@ -16,7 +16,7 @@ const UNKNOWN_BANDWIDTH = 1_000_000;
 const UNKNOWN_FRAME_RATE = 30;
 const UNKNOWN_CHANNELS = 2;
 
-/** The figures a text is made of, asked for while it is rendered. */
+/** Figures for a text, read while it is rendered. */
 export interface MultivariantSource {
   readonly app: string;
   readonly stream: string;
@@ -66,7 +66,7 @@ export function renderMultivariant(playlist: Playlist, source: MultivariantSourc
   return { fileName: playlist.fileName, text };
 }
 
-/** Null when a medium the rendition names exists only in codecs that cannot be served, or nothing of it exists. */
+/** Null if the rendition's video or audio exists only in codecs that cannot be served, or if it has no track. */
 function resolve(rendition: PlaylistRendition, tracks: readonly Track[]): ResolvedRendition | null {
   const videos = pick(tracks, 'video', rendition.videoVariantName, rendition.videoIndexHint);
   const audios = pick(tracks, 'audio', rendition.audioVariantName, rendition.audioIndexHint);

@@ -1,6 +1,6 @@
 /** Chooses PART-TARGET of a track from its first part (rfc8216bis §4.4.3.7). */
 
-/** 29.97 and friends: 15 frames may take 500.5 ms of a chunk duration of 500. */
+/** For frame rates such as 29.97: 15 frames take 500.5 ms, where the chunk duration is 500 ms. */
 const CHUNK_TOLERANCE = 1.01;
 /** Frame durations that differ by less than this share are called constant. */
 const CONSTANT_RATE_SPREAD = 0.1;
@@ -8,7 +8,7 @@ const CONSTANT_RATE_SPREAD = 0.1;
 /** All parts but the last of a segment must have 85 % of PART-TARGET (rfc8216bis §4.4.4.9); PART-TARGET is rounded up. */
 const MIN_PART = 0.86;
 
-/** A remainder that exceeds whole parts by this share of a part is jitter. */
+/** A remainder beyond whole parts of up to this share of a part is jitter. */
 const COUNT_TOLERANCE = 0.02;
 
 /** hls.js matches a segment that begins within this many seconds of the wanted time, and skips a shorter rest of the previous segment. */
@@ -49,9 +49,9 @@ export class PartTarget {
   }
 
   /**
-   * A part of `ticks` takes no further frame of `next` ticks. `remaining` is how much the segment is expected to
-   * hold from the beginning of the part on (null when unknown): it is shared out evenly, because hls.js looks up
-   * fragments with a tolerance of 250 ms and passes over a tiny part at the end of a segment.
+   * Whether a part of `ticks` takes no further frame of `next` ticks. `remaining`: expected length of the segment from the beginning of the
+   * part on (null when unknown). It is shared out evenly, because hls.js looks up fragments with a tolerance of 250 ms and skips a tiny
+   * part at the end of a segment.
    */
   isFull(ticks: number, next: number, remaining: number | null): boolean {
     const longEnough = !this.known || ticks >= MIN_PART * this.limit;
@@ -83,7 +83,7 @@ export class PartTarget {
     return this.#ticks;
   }
 
-  /** Another server has chosen it. */
+  /** Takes the choice of another server. */
   take(ticks: number): void {
     this.#ticks = ticks;
   }

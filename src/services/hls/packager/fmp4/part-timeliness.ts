@@ -1,11 +1,11 @@
-/** Metrics of whether parts come when players expect them. */
+/** Metrics of parts that come later than players expect them. */
 import { type StreamAddress, streamKey } from '../../../../core/stream-address.ts';
 import { OTHER_STREAMS, streamLabels } from '../../../../core/stream-labels.ts';
 import type { Clock } from '../../../../util/clock.ts';
 import { MetricSeries, type SeriesDefinition } from '../../../../util/metric-series.ts';
 import { Histogram, type MetricDefinition, type MetricSource, type MetricsPage } from '../../../../util/metrics.ts';
 
-/** A part is late from this share of PART-TARGET on: a player that holds back three of them waits at two. */
+/** A part counts as late from this share of PART-TARGET on. A player that holds back three parts stalls at a share of two. */
 const LATE = 0.5;
 const BOUNDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 const MAX_STREAMS_AT_ONCE = 100;
@@ -47,7 +47,7 @@ export class StreamTimeliness {
     this.#lateness = lateness;
   }
 
-  /** A part of a track is there; `target` in seconds. */
+  /** A part of a track has come; `target` in seconds. */
   part(trackId: number, target: number, isWatched: boolean): void {
     this.parts += 1;
     if (!isWatched) {
@@ -69,7 +69,7 @@ export class StreamTimeliness {
   }
 }
 
-/** Watches of all streams, from `open` to `close`. */
+/** The figures of all streams, each from `open` to `close`. */
 export class PartTimeliness implements MetricSource {
   readonly definitions = [LATENESS, ...SERIES];
   readonly #clock: Clock;

@@ -19,7 +19,7 @@ export interface TrackProgress {
   readonly duration: number;
 }
 
-/** True when the first playlists may be given out. */
+/** True when the first playlists may be served. */
 export function canOpenPlaylists(tracks: readonly TrackProgress[]): boolean {
   const leader = tracks.find((track) => track.leads);
   if (leader === undefined || !canStart(leader)) return false;

@@ -15,7 +15,7 @@ export interface TimedSample {
   readonly data: Uint8Array;
   /** Presentation time in ms on the timeline of the stream. */
   readonly time: number;
-  /** As that of the packet. */
+  /** The mark of the packet. */
   readonly mark: SegmentMark | undefined;
 }
 
@@ -28,7 +28,7 @@ export interface SampleTimeline {
 }
 
 const DEFAULT_FRAME_RATE = 30;
-/** Clocks finer than this carry no rounding worth mentioning. */
+/** The rounding of finer clocks is negligible. */
 const COARSE_TICKS_PER_SECOND = 10_000;
 
 /** Makes the timeline for `track`. `offset` (ms) is added to every time, so that none is negative. */
@@ -36,7 +36,7 @@ export function createTimeline(track: VideoTrack | AudioTrack, offset: number): 
   return track.type === 'video' ? new VideoTimeline(track, offset) : new AudioTimeline(track, offset);
 }
 
-/** How long each sample lasts, ticks: until the next one, the last by its own word. */
+/** Duration of each sample, ticks: until the next sample; of the last sample, the duration of its packet. */
 export function frameDurations(samples: readonly TimedSample[]): number[] {
   return samples.map((sample, index) => {
     const next = samples[index + 1];
@@ -44,7 +44,7 @@ export function frameDurations(samples: readonly TimedSample[]): number[] {
   });
 }
 
-/** Video keeps the clock of its source: nothing is known about its frame rate that the timestamps do not say. */
+/** Video keeps the timebase of its source, because only its timestamps tell the frame rate. */
 class VideoTimeline implements SampleTimeline {
   readonly timescale: number;
   readonly jitter: number;

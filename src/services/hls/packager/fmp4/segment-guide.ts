@@ -1,4 +1,4 @@
-/** How a track follows the segment boundaries of another server. */
+/** Lets a track follow the segment boundaries of another server. */
 import type { SegmentMark } from '../../../../media/segment-mark.ts';
 import type { CutSchedule } from './cut-schedule.ts';
 import type { TimedSample } from './sample-timeline.ts';
@@ -41,7 +41,7 @@ export class SegmentGuide {
   number(mark: SegmentMark, msn: number): number {
     const followed = this.#numbered ?? this.#schedule.follow(mark, msn < 0 ? null : msn + 1);
     this.#numbered = null;
-    // Without a hole there is nothing to be missing.
+    // Missed segments leave a hole, for which gaps have been listed: numbers are consecutive.
     return msn < 0 ? followed : msn + 1;
   }
 

@@ -1,4 +1,4 @@
-/** How long segments may get: shared by all tracks of a stream. */
+/** Maximum lengths of segments, shared by all tracks of a stream. */
 
 /** Rounded durations must not exceed TARGETDURATION (rfc8216bis §4.4.4.1): x.49 still rounds down, minus a margin for followers. */
 const ROUNDING_ROOM = 0.4;
@@ -41,7 +41,7 @@ export class SegmentLimits {
     return this.#base + FOLLOWER_ROOM;
   }
 
-  /** Another server has announced it. */
+  /** Takes the value that another server has announced. */
   take(targetDuration: number): number {
     this.#targetDuration = targetDuration;
     return targetDuration;

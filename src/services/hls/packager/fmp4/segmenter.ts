@@ -141,7 +141,7 @@ export class Segmenter {
     } else if (this.#samples.length > 0 && this.#isPartFull(sample.dts, sample.duration)) {
       this.#closeFullPart(sample.dts);
     } else if (this.#isPartLarge(sample)) {
-      // Without information about the length of parts.
+      // The part closes by its size, so it does not decide PART-TARGET.
       this.#closePart(sample.dts);
     }
     this.#append(sample);
@@ -344,7 +344,7 @@ export class Segmenter {
     this.#segmentStart = sample.dts;
     this.#segmentTime = sample.time;
     this.#segmentBytes = 0;
-    // Wrong durations before this segment do not matter to it: players add up its parts.
+    // Errors of earlier durations do not matter: players add up the parts of each segment.
     this.#listedEnd = null;
     this.#part = 0;
     if (mark !== undefined) this.#guide.take(mark, this.#msn, sample.time);
@@ -453,7 +453,7 @@ export class Segmenter {
   /** `next` is the first sample behind the segment; null when there is none of this configuration. */
   #closeSegment(next: TimedSample | null, shownUntil: number | null = null): void {
     this.#closePart(next?.dts ?? null, { shownUntil, last: true });
-    // By presentation, as date-times are: with B-frames and an uneven frame rate decoding times tell something else.
+    // By presentation times, as date-times are: with B-frames and an uneven frame rate, decoding times differ.
     this.#endSegment(next === null ? null : (next.time - this.#segmentTime) / 1000);
   }
 

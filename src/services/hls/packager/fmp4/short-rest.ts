@@ -1,7 +1,7 @@
 /**
  * Holds back a short last part of a segment. Listed at once it would reach players that still load the part before: hls.js then takes the
  * segment for loaded, and when it expects audio to begin later than it does (it aligns tracks at discontinuities) it never requests the
- * rest nor anything after it. No viewer waits for it: it is listed before a whole part would be.
+ * rest nor anything after it. No viewer waits longer: it is listed before a whole part would be.
  */
 import type { LlhlsUpdate } from '../../wire/fmp4/update.ts';
 

@@ -1,4 +1,4 @@
-/** Packages one subtitle track: it has the segments and parts of the leading track, with the cues that are shown meanwhile. */
+/** Packages one subtitle track in the segments and parts of the leading track, each with the cues shown in its time. */
 
 import type { Span } from '../../../../delivery/feed/messages.ts';
 import type { Packet } from '../../../../media/packet.ts';
@@ -19,7 +19,9 @@ export interface SubtitlePackagingContext {
 type SegmentOpen = Extract<LlhlsUpdate, { type: 'segment-open' }>;
 type Part = Extract<LlhlsUpdate, { type: 'part' }>;
 
-/** Parts may be this much shorter than their segment, ms, which is listed with the next one; more needs another part. */
+/**
+ * The parts of a segment may be shorter than the segment by this, ms: the next segment lists the difference. More gets a part of its own.
+ */
 const MAX_CARRIED = 5;
 /** Error of sums of durations, ms. */
 const ROUNDING = 1e-6;
@@ -28,10 +30,10 @@ const ROUNDING = 1e-6;
 interface OpenSegment {
   readonly msn: number;
   readonly isGap: boolean;
-  /** Where the track that leads begins it, and how far that has listed it. */
+  /** Start in the leading track, and the end of the media that the leading track has listed. */
   readonly start: number;
   led: number;
-  /** The same as it is listed here. */
+  /** Start and end as this track lists them. */
   readonly from: number;
   end: number;
   parts: number;
@@ -71,14 +73,14 @@ export class SubtitlePackager {
     this.#cues.push(packet);
   }
 
-  /** The length of parts is that of the track that leads, which may have told it before this track was there. */
+  /** Parts are as long as those of the leading track, whose PART-TARGET may be older than this track. */
   setPartTarget(seconds: number): void {
     if (seconds === this.#partTarget || seconds === 0) return;
     this.#partTarget = seconds;
     this.#context.emit({ type: 'part-target', trackId: this.track.id, seconds });
   }
 
-  /** Something has become of the track that leads. */
+  /** Follows an update of the leading track. */
   follow(update: LlhlsUpdate): void {
     switch (update.type) {
       case 'part-target':
@@ -98,7 +100,7 @@ export class SubtitlePackager {
   }
 
   #openSegment({ msn, startTime, discontinuity, gap, tags }: SegmentOpen): void {
-    // Another track leads, whose segment was on before.
+    // A track leads whose segment began before.
     if (msn <= this.#msn) return;
     if (this.#open !== null) this.#close((this.#open.led - this.#open.start) / 1000);
     const start = this.#context.schedule.cut(msn)?.time ?? 0;

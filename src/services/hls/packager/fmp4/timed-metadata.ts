@@ -24,12 +24,12 @@ interface WaitingTag {
   readonly written: Set<number>;
 }
 
-/** One for each stream; a tag goes into the first part of each of its tracks that is written behind its time. */
+/** One for each stream; a tag goes into the first part of each of its tracks that ends after its time. */
 export class TimedMetadata {
   #waiting: WaitingTag[] = [];
   #bytes = 0;
   #nextId = 0;
-  /** Tags that had to go because too many waited. */
+  /** Tags dropped because too many waited. */
   dropped = 0;
 
   /** No tags wait. */

@@ -22,7 +22,7 @@ interface AlignedTrack {
   bytes: number;
 }
 
-/** Hands on within `push`; packets that wait are bounded in time of media, not on the clock. Needs no closing. */
+/** Passes packets on within `push`. Waiting packets are limited in media time, number and bytes, not by the clock. Needs no closing. */
 export class TrackAligner {
   readonly #alignedTracks = new Map<number, AlignedTrack>();
   #leader: AlignedTrack | null = null;

@@ -19,10 +19,10 @@ import { Segmenter } from './segmenter.ts';
 import { ShortRest } from './short-rest.ts';
 import type { TimedMetadata } from './timed-metadata.ts';
 
-/** Every file holds one track: its number inside the file can be the same everywhere. */
+/** Every file holds one track, so its number inside the file is always the same. */
 const FILE_TRACK_ID = 1;
 
-/** Sequence numbers of fragments that a segment has. */
+/** Sequence numbers of fragments reserved for a segment. */
 const PARTS_PER_SEGMENT = 4096;
 
 /** The track can be packaged: its codec has a sample entry and its configuration is known. */
@@ -116,7 +116,7 @@ export class TrackPackager implements SegmentSink {
     return { leads: this.leads, parts: this.#parts, segments: this.#segments, duration: this.#duration };
   }
 
-  /** From the part target and the configuration, for other servers. */
+  /** Part target and number of the configuration, for other servers. */
   get decisions(): SegmentedTrack {
     return { id: this.#track.id, partTicks: this.#segmenter.partTicks, generation: this.#generation };
   }

@@ -26,7 +26,7 @@ function partSpans(parts: SegmentModel['parts']): Span[] {
   return parts.flatMap(({ spans }) => spans);
 }
 
-/** A segment stays one longer than it is listed: requests under way may still want it. */
+/** A segment that has left the playlists stays until the next segment leaves: requests under way may want it. */
 export class TrackSegments implements SegmentList<SegmentModel> {
   readonly #track: TrackModel;
   readonly #context: TrackSegmentsContext;

@@ -73,7 +73,7 @@ export class HlsStream extends PackagedStream<HlsSettings> {
     return this.#playlists.map(({ fileName }) => fileName + PLAYLIST_SUFFIX);
   }
 
-  /** None: variants count apart. */
+  /** None, because each variant numbers its own segments. */
   override newestSegments(): ObservedSegment[] {
     return [];
   }

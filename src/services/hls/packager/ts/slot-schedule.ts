@@ -1,9 +1,9 @@
-/** Where segments end, shared by all variants of a stream so that players can switch between them. */
+/** The ends of segments, shared by all variants of a stream so that players can switch between variants. */
 
 import { BreakMarkers } from '../break-markers.ts';
 import { DateTimes } from '../date-times.ts';
 
-/** A keyframe this much before the target duration is taken for exact: timebases round. */
+/** A keyframe up to this long before the target duration counts as exact, because timebases round. */
 const ROUNDING_MS = 10;
 /** Part of the target duration by which keyframes of several renditions may miss each other and still belong together. */
 const FOLLOW_TOLERANCE = 0.05;
@@ -25,11 +25,11 @@ export class SlotSchedule {
   readonly #cuts = new Map<number, number>();
   /** By slot. */
   readonly #tags = new Map<number, string>();
-  /** For variants too. */
+  /** Also for the date-times of variants. */
   readonly dates: DateTimes;
   #next = 0;
 
-  /** `epoch`: the wall clock of media time 0, ms since the epoch of Unix; it may jump. */
+  /** `epoch`: the wall clock of media time 0, ms since the epoch; it may jump. */
   constructor(targetMs: number, epoch: () => number = () => 0) {
     this.dates = new DateTimes(epoch);
     this.#targetMs = targetMs;

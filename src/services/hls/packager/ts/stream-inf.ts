@@ -3,7 +3,7 @@ import type { TrackFigures } from '../../../../core/publishing.ts';
 import type { Track } from '../../../../media/track.ts';
 import type { HlsVariant } from './variants.ts';
 
-/** Printed while nothing has been measured or announced yet. */
+/** Written while nothing is measured or announced. */
 const UNKNOWN_BANDWIDTH = 1_000_000;
 const UNKNOWN_FRAMERATE = 30;
 

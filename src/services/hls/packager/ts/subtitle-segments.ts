@@ -32,7 +32,7 @@ export class SubtitleSegments {
     this.#cues.push(packet);
   }
 
-  /** The segment beside `lead`. */
+  /** The segment for the time of `lead`. */
   beside(lead: FinishedSegment, store: (chunks: readonly Uint8Array[]) => readonly Span[]): FinishedSegment {
     const end = lead.start + lead.duration * 1000;
     const number = this.#nextNumber ?? lead.number;

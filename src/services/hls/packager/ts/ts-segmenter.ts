@@ -55,7 +55,7 @@ const PIECE_LENGTH = 188 * 1024;
 const PAUSE_MS = 3000;
 /** A segment waits for audio that belongs to it, which an encoder may make late, until the frames are so far ahead of its end, ms. */
 const MAX_AUDIO_LAG_MS = 3000;
-/** Frames that may wait meanwhile, however little time they take. */
+/** Maximum of packets that may wait meanwhile, however short their time is. */
 const MAX_AHEAD = 4000;
 /** Timebases round. */
 const ROUNDING_MS = 1;
@@ -74,11 +74,11 @@ export class TsSegmenter {
   #variant: HlsVariant;
   #leads: boolean;
   #segment: OpenSegment | null = null;
-  /** The open segment before a change of tracks: its length is known with the first frame after it, and players rely on it. */
+  /** The last segment before a change of tracks. Players rely on its length, which is known with the first frame after the change. */
   #ending: OpenSegment | null = null;
-  /** Where the frames end, ms; of variants without video the audio that leads. */
+  /** End of the leading track, ms: the video, or the first audio of a variant without video. */
   #leadEnd = 0;
-  /** Where each audio track ends, ms. */
+  /** End of each audio track, ms. */
   readonly #audioEnds = new Map<number, number>();
   /** The first frames of the next segment, while the audio of the open segment is still to come. */
   #ahead: Packet[] = [];
@@ -250,7 +250,7 @@ export class TsSegmenter {
     if (this.#segment !== null) this.#segment.end = Math.max(this.#segment.end, this.#leadEnd);
   }
 
-  /** Continues without frames while these pause. */
+  /** Continues by the audio while video pauses. */
   #followAudio(packet: Packet): void {
     const { timebase } = packet.track;
     const time = toMilliseconds(packet.pts, timebase);

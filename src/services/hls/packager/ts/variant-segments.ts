@@ -8,7 +8,7 @@ export interface VariantSegmentsContext extends SegmentMemory {
   update(update: HlsUpdate): void;
 }
 
-/** How many segments stay. */
+/** Number of segments that stay. */
 export interface VariantWindowOptions {
   /** In memory. */
   readonly memoryCount: number;

@@ -8,7 +8,7 @@ export interface Directives {
   readonly skip: boolean;
 }
 
-/** Beyond these nothing can be meant seriously. */
+/** No position of a stream has more digits. */
 const NUMBER = /^\d{1,15}$/;
 /** A client may ask for two segments that do not exist yet. */
 const MAX_ADVANCE_SEGMENT = 2;
@@ -46,7 +46,7 @@ export function isAvailable(track: TrackModel, directives: Directives): boolean 
   return segment.duration !== null || part < segment.parts.length;
 }
 
-/** Says so when the wait would be for something too far ahead (answer 400); null when it would not. */
+/** The problem with directives that name media too far ahead (answer 400); null without one. */
 export function tooFar(track: TrackModel, directives: Directives): string | null {
   const { msn, part } = directives;
   const last = track.last;

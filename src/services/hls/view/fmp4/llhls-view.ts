@@ -12,7 +12,7 @@ import { PlaylistCache } from './playlist-cache.ts';
 import { clientOptions, mediaTail, playlistTail } from './query-tail.ts';
 import { type ResponseHeaders, responseHeaders } from './response-headers.ts';
 
-/** How long the first playlists of a stream are waited for, ms. */
+/** Maximum wait for the first playlists of a stream, ms. */
 const START_WAIT = 10_000;
 /** Blocking requests wait three target durations (rfc8216bis §6.2.5.2). */
 const WAIT_TARGET_DURATIONS = 3;

@@ -1,4 +1,4 @@
-/** Renders media playlists (rfc8216bis §4.4.3–4.4.5) once for all clients: a client's query is put in afterwards. */
+/** Renders media playlists (rfc8216bis §4.4.3–4.4.5) once for all clients: the query of a client is inserted afterwards. */
 import { quoted, seconds } from '../../../../playlist/attribute-list.ts';
 import {
   DATE_RANGE_TAG,
@@ -176,7 +176,7 @@ function dateRangesOf(segments: readonly SegmentModel[]): string {
   return text;
 }
 
-/** Opened, but its first part is not there yet. */
+/** The segment is open and has no part yet. */
 function isEmpty(segment: SegmentModel): boolean {
   return segment.duration === null && segment.parts.length === 0;
 }

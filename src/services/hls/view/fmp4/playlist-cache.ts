@@ -97,7 +97,7 @@ export class PlaylistCache {
     return pieces;
   }
 
-  /** How far the other tracks are. */
+  /** Rendition reports: the positions of the other tracks. */
   #reports(texts: TrackTexts): readonly string[] {
     if (texts.reports.version === this.#model.version) return texts.reports.pieces;
     let text = '';
@@ -121,7 +121,7 @@ function formKey(form: PlaylistForm): number {
   return (form.legacy ? 1 : 0) | (form.rewind ? 2 : 0) | (form.skip ? 4 : 0);
 }
 
-/** `suffix` comes behind every cut of `ending`. */
+/** `suffix` follows every cut of `ending`. */
 function joined(body: readonly string[], ending: readonly string[], suffix: string): readonly string[] {
   const [first = '', ...rest] = ending;
   return [...body.slice(0, -1), (body.at(-1) ?? '') + first, ...rest.map((piece) => suffix + piece)];

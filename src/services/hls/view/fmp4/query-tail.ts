@@ -25,7 +25,7 @@ export function mediaTail(exchange: DeliveryExchange, token: string | null): str
   return parts.length === 0 ? '' : `?${parts.join('&')}`;
 }
 
-/** Query of media playlist URIs: the same, and the options that differ from the default. */
+/** Query of media playlist URIs: that of media URIs, and the options that differ from the default. */
 export function playlistTail(media: string, options: CarriedOptions, settings: LlhlsViewSettings): string {
   let tail = media;
   const append = (key: string, value: boolean): void => {

@@ -25,7 +25,7 @@ const MEDIA_NAME = /^medialist_((?:sub)?\d+)_hls\.m3u8$/;
 const SEGMENT_NAME = /^seg_(\d+(?=.*\.ts$)|sub\d+(?=.*\.vtt$))_(\d{1,15})_hls\.(ts|vtt)$/;
 /** Segment durations without a request after which a player counts as gone. */
 const VIEWER_TIMEOUT_SEGMENTS = 2.5;
-/** How long the first segment of a stream is waited for, ms: many players give a stream up whose playlist is empty. */
+/** Maximum wait for the first segment of a stream, ms: many players give up a stream whose playlist is empty. */
 const START_WAIT = 10_000;
 
 const encoder = new TextEncoder();

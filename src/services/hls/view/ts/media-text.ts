@@ -4,8 +4,8 @@ import { PLAYLIST_HEAD, segmentName } from '../../wire/ts/multivariant-text.ts';
 import type { HlsSegment } from '../../wire/ts/update.ts';
 
 /**
- * A media playlist of `segments`, which follow each other, cut behind each URI, where a viewer's query belongs. `segmentDuration` is the configured one; the target duration
- * is larger when a listed segment had to be, because RFC 8216 §4.3.3.1 forbids a smaller one.
+ * A media playlist of `segments`, which follow each other, cut behind each URI, where a viewer's query belongs. `segmentDuration`: as
+ * configured. The target duration is larger if a listed segment is longer, because RFC 8216 §4.3.3.1 forbids a smaller one.
  */
 export function mediaPieces(list: {
   readonly variant: string;

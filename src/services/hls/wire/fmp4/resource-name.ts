@@ -1,6 +1,6 @@
 /** Names of LL-HLS resources: written into playlists, read from requests. */
 
-/** The part of a file name that says the type of the track. */
+/** The type of a track, as file names have it. */
 export type MediaType = 'video' | 'audio' | 'subtitle';
 
 /** The resource that a file name requests. Numbers are as written; they need not exist. */

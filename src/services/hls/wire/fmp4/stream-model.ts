@@ -1,9 +1,9 @@
-/** The model of one stream to serve: built from updates, equal in the packager and in every delivery thread. */
+/** The model of one served stream: built from updates, equal in the packager and in every delivery thread. */
 import type { Span } from '../../../../delivery/feed/messages.ts';
 import type { LlhlsUpdate, MultivariantText } from '../../wire/fmp4/update.ts';
 import type { MediaType } from './resource-name.ts';
 
-/** A part (EXT-X-PART) with where its bytes are. */
+/** A part (EXT-X-PART) with the places of its bytes. */
 export interface PartModel {
   /** Seconds. */
   readonly duration: number;
@@ -12,7 +12,9 @@ export interface PartModel {
   readonly spans: readonly Span[];
 }
 
-/** A segment from its first part on; members that may change do so by updates alone. */
+/**
+ * A segment from its first part on. Only updates change its members, except for those that views keep: `spans`, `text`, `textWithParts`.
+ */
 export interface SegmentModel {
   readonly msn: number;
   /** ms since the epoch. */
@@ -43,7 +45,7 @@ export class TrackModel {
   readonly type: MediaType;
   readonly inits = new Map<number, Uint8Array>();
   readonly segments: SegmentModel[] = [];
-  /** Seconds; 0 until the first part is there. */
+  /** Seconds; 0 until it is chosen. */
   partTarget = 0;
   /** The segment that left the playlists last: still served to clients that know it. */
   retired: SegmentModel | null = null;
@@ -74,7 +76,7 @@ export class TrackModel {
     return last !== null && last.parts.length === 0 && last.duration === null ? (this.segments.at(-2) ?? null) : last;
   }
 
-  /** Where the next part will be. */
+  /** Position of the next part. */
   get next(): { msn: number; part: number } {
     const last = this.segments.at(-1);
     if (last === undefined) return { msn: 0, part: 0 };

@@ -12,7 +12,7 @@ export interface MultivariantText {
 export type LlhlsUpdate =
   /** The stream has tracks: these playlists will be served once it is `playable`. */
   | { readonly type: 'multivariant'; readonly playlists: readonly MultivariantText[] }
-  /** Players can start; durations in seconds. Said once. */
+  /** Players can start; durations in seconds. Sent once. */
   | { readonly type: 'playable'; readonly targetDuration: number; readonly partHoldBack: number }
   | { readonly type: 'track'; readonly trackId: number; readonly mediaType: MediaType }
   /** The track left the stream and is no longer served. */

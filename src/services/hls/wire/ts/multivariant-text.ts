@@ -2,11 +2,11 @@
 import { TAIL_MARK } from '../fmp4/update.ts';
 import type { HlsMultivariant } from './update.ts';
 
-/** Tags for segments of a transport stream. */
+/** EXT-X-VERSION for transport streams. */
 export const PLAYLIST_VERSION = 3;
-/** The same with services of CTA-708 (rfc8216bis §8). */
+/** EXT-X-VERSION with services of CTA-708 (rfc8216bis §8). */
 export const SERVICES_VERSION = 7;
-/** How every media playlist begins. */
+/** The beginning of every media playlist. */
 export const PLAYLIST_HEAD = `#EXTM3U\n#EXT-X-VERSION:${PLAYLIST_VERSION}\n`;
 
 /** `query` is appended to the URIs of the media playlists, without `?`; '' for none. `base` precedes their names. */
@@ -28,7 +28,7 @@ export const URI_MARK = TAIL_MARK;
 
 const SUBTITLES = 'sub';
 
-/** The variant that the segments of a subtitle track are. */
+/** The variant with the segments of a subtitle track. */
 export function subtitleVariant(trackId: number): string {
   return `${SUBTITLES}${trackId}`;
 }

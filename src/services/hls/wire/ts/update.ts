@@ -47,7 +47,7 @@ export interface HlsSegment {
 
 /** One change of the served resources; a view that starts late gets the updates that lead to the present state. */
 export type HlsUpdate =
-  /** The stream has started: everything there is to list; variants not named are gone. */
+  /** The stream has started, or its playlists have changed; variants that are not named are gone. */
   | { readonly type: 'playlists'; readonly playlists: readonly HlsMultivariant[]; readonly variants: readonly string[] }
   /** The newest segment is complete. */
   | { readonly type: 'segment'; readonly variant: string; readonly segment: HlsSegment }
