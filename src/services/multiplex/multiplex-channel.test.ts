@@ -53,6 +53,28 @@ describe('multiplex channels', () => {
     expect([ch.onAir, [ch.state, ch.pullingMessage], app.stream('ch')]).toEqual([false, elsewhere, undefined]);
   });
 
+  it('are claimed only by a node that has all of their sources', async () => {
+    const work = new FakeWork();
+    const { app, of, channel, encoder } = await setUp({ work });
+    const asks = (): boolean => {
+      work.asked.clear();
+      of(app).look();
+      return work.asked.has('multiplex/default/app/ch');
+    };
+    const high = encoder('high');
+    await high.frame();
+    await of(app).save(ladder('ch', 'high', 'low'));
+    expect([asks(), channel('ch').pullingMessage]).toEqual([false, 'Multiplex Channel : #default#app/ch: Wait for stream low']);
+    const low = encoder('low');
+    await low.frame();
+    expect([asks(), channel('ch').state]).toEqual([true, 'Playing']);
+    await high.frame();
+    low.ingest.close(LEFT);
+    expect([channel('ch').onAir, asks()]).toEqual([true, true]);
+    high.ingest.close(LEFT);
+    expect([channel('ch').onAir, asks()]).toEqual([false, false]);
+  });
+
   it('have the state None before their first look for sources', async () => {
     const { app, orchestrator } = await setUp();
     const find = () => orchestrator.application('default', 'app')?.outbound('x');

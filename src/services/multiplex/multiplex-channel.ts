@@ -104,25 +104,22 @@ export class MultiplexChannel {
   /** Looks for sources that are not there; to be called about twice a second. */
   look(): void {
     if (this.state === 'Stopped') return;
-    if (this.#isOthers()) {
-      this.#end({ code: 'deleted', detail: ELSEWHERE });
-      this.#wait(`Multiplex Channel : ${this.#address}: ${ELSEWHERE}`);
-      return;
-    }
     const missing = this.#places.filter(({ tap }) => tap === null);
-    if (missing.length === 0) return;
-    const fault = this.#fault();
-    if (fault !== null) {
-      this.#wait(fault.message, fault.why);
-      return;
-    }
     const found = missing.map((place) => {
       const stream = this.#streamOf(place);
       return { place, stream, obstacle: this.#obstacle(place, stream) };
     });
-    const obstacle = found.find((one) => one.obstacle !== null)?.obstacle ?? null;
+    const fault = missing.length > 0 ? this.#fault() : null;
+    const obstacle = fault ?? found.find((one) => one.obstacle !== null)?.obstacle ?? null;
+    const hasBegun = missing.length < this.#places.length;
+    // Asking would claim the channel for this node, although another one may have its sources.
+    if ((hasBegun || obstacle === null) && this.#isOthers()) {
+      this.#end({ code: 'deleted', detail: ELSEWHERE });
+      this.#wait(`Multiplex Channel : ${this.#address}: ${ELSEWHERE}`);
+      return;
+    }
     // A channel on the air takes every source that comes; a channel that has not begun waits for all of them.
-    const usable = found.filter((one) => one.obstacle === null);
+    const usable = fault === null ? found.filter((one) => one.obstacle === null) : [];
     if (usable.length > 0 && (obstacle === null || this.onAir)) this.#open(usable);
     if (obstacle !== null) this.#wait(obstacle.message, obstacle.why);
   }
