@@ -249,8 +249,9 @@ export class DefinitionBook {
       if (version <= (this.#entries.get(nameOf(work))?.version ?? 0)) continue;
       this.#entries.set(nameOf(work), { work, version, text, isDone: false, isTold: false, fault: '' });
     }
+    const isKnown = (work: Work): boolean => this.#entries.has(nameOf(work));
     for (const keeper of keepers) {
-      for await (const { work, definition } of keeper.definitions(vhost)) {
+      for await (const { work, definition } of keeper.definitions(vhost, isKnown)) {
         const name = nameOf(work);
         const text = JSON.stringify(definition);
         if (this.#entries.has(name) || !this.#isSharable(work, text)) continue;

@@ -62,7 +62,7 @@ async function open(node: string) {
     for (let scan = 0; scan < 3; scan += 1) await folder.scan();
   };
   const warnings = (): string[] => logger.lines.flatMap(({ level, message }) => (level === 'warn' ? [message] : []));
-  const defined = async () => (await allOf(channels.definitions())).map(({ work: { name }, definition }) => [name, definition]);
+  const defined = async () => (await allOf(channels.definitions(() => false))).map(({ work: { name }, definition }) => [name, definition]);
   return { channels, folder, work, text, edit, warnings, defined, pathOf };
 }
 
@@ -123,6 +123,14 @@ describe('a channel of the API', () => {
     // What other nodes still have does not come back.
     expect([await a.channels.adopt('tv', { ...told }), a.text() === noise]).toEqual([false, true]);
   });
+});
+
+it('a channel whose file has just gone, on a folder that nodes share, is no contradiction', async () => {
+  const a = await open('a');
+  await a.edit('ok theirs');
+  expect(await a.channels.adopt('tv', { file: 'ok theirs' })).toBe(true);
+  rmSync(a.pathOf('tv'));
+  expect([await a.channels.drop('tv'), a.channels.has('tv'), a.warnings()]).toEqual([true, false, []]);
 });
 
 describe('a file that somebody wrote or edited', () => {
@@ -198,10 +206,9 @@ it('a keeper says which provider is missing, and drops nothing there', async () 
   });
   const work = { kind: 'scheduled', vhost: 'v', app: 'app', name: 'tv' } as const;
   const other = { ...work, app: 'other' };
+  const all = (vhost: string, isKnown = false) => allOf(keeper.definitions(vhost, () => isKnown));
   expect([keeper.has(work), keeper.has(other), await keeper.drop(other)]).toEqual([true, false, true]);
-  expect([await allOf(keeper.definitions('v')), await allOf(keeper.definitions('w'))]).toEqual([
-    ...[[{ work, definition: { file: 'ok 1' } }], []],
-  ]);
+  expect([await all('v'), await all('w'), await all('v', true)]).toEqual([...[[{ work, definition: { file: 'ok 1' } }], [], []]]);
   await expect(keeper.adopt(other, { file: 'ok' })).rejects.toThrow("the provider Schedule is not enabled in application 'v/other'");
   expect([await keeper.adopt(work, { file: 'ok 2' }), a.text(), await keeper.drop(work), a.text()]).toEqual([true, 'ok 2', true, null]);
 });

@@ -86,17 +86,18 @@ export class SharedChannels<Definition> {
     marks.remove(this.#markOf(file)).catch((error: unknown) => logger.warn({ err: error }, 'the mark of a file that is gone is kept'));
   }
 
-  /** Channels that an API defined. */
-  async *definitions(): AsyncGenerator<DefinedWork, void> {
+  /** Channels that an API defined, without those that `isKnown`. */
+  async *definitions(isKnown: (work: Work) => boolean): AsyncGenerator<DefinedWork, void> {
     const { folder, ready, marks } = this.#options;
     await ready();
     for (const [file, definition] of folder.definitions) {
-      if (!this.#isMarked(file)) continue;
+      const work = this.#workOf(this.#channelOf(definition, file));
+      if (!this.#isMarked(file) || isKnown(work)) continue;
       // A file that has gone or changed meanwhile is another turn's.
       const found = await folder.read(file).catch(() => null);
       if (found === null || !marks.has(this.#markOf(file), found.digest)) continue;
       const shared = await packed(found.text);
-      if (shared !== null) yield { work: this.#workOf(this.#channelOf(definition, file)), definition: shared };
+      if (shared !== null) yield { work, definition: shared };
     }
   }
 
@@ -212,8 +213,8 @@ type Shared = Pick<SharedChannels<unknown>, 'definitions' | 'has' | 'adopt' | 'd
 export function channelKeeper(kind: 'scheduled' | 'multiplex', provider: string, applications: ChannelApplications): WorkKeeper {
   return {
     kind,
-    async *definitions(vhost) {
-      for (const channels of applications.sharedIn(vhost)) yield* channels.definitions();
+    async *definitions(vhost, isKnown) {
+      for (const channels of applications.sharedIn(vhost)) yield* channels.definitions(isKnown);
     },
     has: ({ vhost, app, name }) => applications.sharedOf(vhost, app)?.has(name) === true,
     adopt: async ({ vhost, app, name }, definition) => {

@@ -133,8 +133,8 @@ describe('a persistent pull that several nodes know', () => {
     const definition = { urls: pull.urls, properties: pull.properties };
     await keeper.adopt(own, definition);
     expect([keeper.has(own), pulls.waitingIn(application).map(({ name }) => name), store.documents.size]).toEqual([true, ['s'], 1]);
-    expect(await allOf(keeper.definitions('v'))).toEqual([{ work: own, definition }]);
-    expect(await allOf(keeper.definitions('w'))).toEqual([]);
+    expect(await allOf(keeper.definitions('v', () => false))).toEqual([{ work: own, definition }]);
+    expect(await allOf(keeper.definitions('w', () => false))).toEqual([]);
     work.state = 'ours';
     await expect.poll(() => application.hasStream('s'), PATIENCE).toBe(true);
     // It is the same.

@@ -39,8 +39,8 @@ export interface DefinedWork {
 /** The owner of the work of one kind on this node, which can take over definitions of other nodes. */
 export interface WorkKeeper {
   readonly kind: Work['kind'];
-  /** All work of a virtual host that was made through an API, this node's or another one's. */
-  definitions(vhost: string): Iterable<DefinedWork> | AsyncIterable<DefinedWork>;
+  /** All work of a virtual host that was made through an API, this node's or another one's. That which `isKnown` may be left out. */
+  definitions(vhost: string, isKnown: (work: Work) => boolean): Iterable<DefinedWork> | AsyncIterable<DefinedWork>;
   has(work: Work): boolean;
   /**
    * Defines the work here as well, or anew; does nothing if it is defined so. Resolves with false if a definition of this node alone stays

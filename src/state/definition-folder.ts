@@ -191,7 +191,7 @@ export class DefinitionFolder<Definition> {
       const definition = await make(this.get(name));
       // Each of both may take as long as a turn of the event loop should.
       await setImmediate();
-      await this.#write(name, await this.#options.format(definition), () => undefined, around);
+      await this.#write(name, await this.#options.format(definition), this.digestOf(name), { check: () => undefined, around });
     });
   }
 
@@ -199,8 +199,7 @@ export class DefinitionFolder<Definition> {
   put(name: string, text: string, check: (definition: Definition) => void, around: AroundWrite): Promise<void> {
     return this.#inOrder(async () => {
       this.#requireName(name);
-      await this.#look(name);
-      await this.#write(name, text, check, around);
+      await this.#write(name, text, await this.#presentDigest(name), { check, around });
     });
   }
 
@@ -212,8 +211,8 @@ export class DefinitionFolder<Definition> {
     return this.#inOrder(async () => {
       this.#requireName(name);
       if (isWanted !== undefined) {
-        await this.#look(name);
-        if (!isWanted(this.digestOf(name))) return;
+        const digest = await this.#presentDigest(name);
+        if (!isWanted(digest)) return;
       }
       await this.#options.allowed.checkLinks(this.folder);
       await removeFileDurable(this.pathOf(name));
@@ -230,7 +229,13 @@ export class DefinitionFolder<Definition> {
     await this.#tail.catch(() => undefined);
   }
 
-  async #write(name: string, text: string, check: (definition: Definition) => void, around: AroundWrite): Promise<void> {
+  /** `before`: digest of the present content; null: there is no file. */
+  async #write(
+    name: string,
+    text: string,
+    before: string | null,
+    { check, around }: { readonly check: (definition: Definition) => void; readonly around: AroundWrite },
+  ): Promise<void> {
     const path = this.pathOf(name);
     const bytes = Buffer.byteLength(text);
     if (bytes > MAX_DEFINITION_FILE_BYTES) {
@@ -239,17 +244,22 @@ export class DefinitionFolder<Definition> {
     // The valid definition is the one that a restart would read.
     const written = await this.#options.parse(text, name, path);
     check(written);
-    const before = this.#files.get(name);
-    if (before === undefined && this.#files.size >= MAX_FILES) throw new Error(`the folder has ${MAX_FILES} files already`);
+    const known = this.#files.get(name);
+    if (known === undefined && this.#files.size >= MAX_FILES) throw new Error(`the folder has ${MAX_FILES} files already`);
     await this.#makeFolder();
     const digest = digestOfText(text);
-    await around({ text, digest, before: this.digestOf(name) }, async () => {
+    await around({ text, digest, before }, async () => {
       await writeFileAtomic(path, text);
       // The next scan finds the same content, so it reports no change.
       this.#files.set(name, { identity: '', digest, inForce: { definition: written, digest }, missing: 0 });
       this.#told.delete(name);
-      if (before?.inForce?.digest !== digest) this.#changed(name, written);
+      if (known?.inForce?.digest !== digest) this.#changed(name, written);
     });
+  }
+
+  /** Looks at a file now. Resolves with the digest of its content; null: there is none. */
+  async #presentDigest(name: string): Promise<string | null> {
+    return (await this.#look(name)) ? this.digestOf(name) : null;
   }
 
   /** `hinted`: the files with a notice; null: all of them. */

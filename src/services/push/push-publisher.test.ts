@@ -107,7 +107,9 @@ test('tasks of the API are told to other nodes; those of other nodes are adopted
   await keeper.adopt(shared, { request: wish('p'), createdAt: 5000 });
   await expect.poll(states).toEqual(['p pushing']);
   expect([keeper.has(shared), Date.parse(publisher.pushes(OWNER)[0]?.createdTime ?? '')]).toEqual([true, 5000]);
-  expect(await allOf(keeper.definitions('default'))).toEqual([{ work: shared, definition: { request: wish('p'), createdAt: 5000 } }]);
+  expect(await allOf(keeper.definitions('default', () => false))).toEqual([
+    { work: shared, definition: { request: wish('p'), createdAt: 5000 } },
+  ]);
   await keeper.adopt(shared, { request: wish('p', { streamKey: 'k2' }), createdAt: 6000 });
   await expect.poll(() => publisher.pushes(OWNER).map(({ streamKey, state }) => [streamKey, state])).toEqual([['k2', 'pushing']]);
   await publisher.stop();
