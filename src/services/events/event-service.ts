@@ -1,11 +1,11 @@
 /**
- * Events that the server makes itself, as a service: those of `EventGenerator` of an application, by a file of rules (SEI and AMF).
+ * Events that the server makes itself, as a service: SEI and AMF events of an application, by the rules file that `EventGenerator` names.
  *
  * `event-rules.ts` reads the file when the application starts; an `EventGenerator` puts events onto its streams until the application ends.
  * The core distributes them.
  *
  * Threads: the main one; a timer for each rule.
- * Limits: 64 enabled rules a file, texts of 16,384 characters, one event of a rule in 20 ms, and those of each stream
+ * Limits: 64 enabled rules a file, texts of 16,384 characters, one event of a rule in 20 ms, and the limits of each stream
  * (`core/event-injector.ts`).
  * Specifications: none; `docs/guide/events.md`, *Events that the server makes*, documents the file.
  */

@@ -6,9 +6,9 @@
  * reads the sender's transport stream.
  *
  * Threads: the main one.
- * Limits: `port-source.ts`. After 1 s of silence a sender gives way to another one of its address, after 5 s to any; without tracks, its
- * stream ends after 3 s of silence or 15 s in all. Over TCP a port takes one connection, which counts in the shares of addresses
- * (`ServerLimits`).
+ * Limits: `port-source.ts`. After 1 s of silence a sender gives way to another sender of its address, after 5 s to any sender; without
+ * tracks, its stream ends after 3 s of silence or 15 s in all. Over TCP a port takes one connection, which counts in the shares of
+ * addresses (`ServerLimits`).
  * Specifications: ISO/IEC 13818-1, RFC 2250 (transport streams in RTP over UDP).
  */
 import { sharedMpegtsPort } from '../../config/index.ts';

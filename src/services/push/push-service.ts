@@ -1,5 +1,5 @@
 /**
- * Pushes as a service: tasks send streams to other servers. Those of the API are kept in the state folder, those of map files end with
+ * Pushes as a service: tasks send streams to other servers. Tasks of the API are kept in the state folder, tasks of map files end with
  * their streams.
  *
  * A `PushTask` holds its state and its attempts, a `PushSession` one attempt with a bounded queue; a `Destination` is one connection:

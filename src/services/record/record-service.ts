@@ -1,10 +1,10 @@
 /**
- * Recordings as a service: tasks write MP4 or MPEG-TS. Those of the API are kept in the state folder, those of map files end with their
+ * Recordings as a service: tasks write MP4 or MPEG-TS. Tasks of the API are kept in the state folder, tasks of map files end with their
  * streams.
  *
  * A `RecordTask` follows a stream and splits it by its rules; a `FileSink` writes behind a bounded queue, so that a killed server loses
  * half a second of media while the disk keeps up. `RecordJournal` knows the open files, and the next start finishes them.
- * `RecordingLibrary` serves the finished ones and removes them in time.
+ * `RecordingLibrary` serves finished recordings and removes them in time.
  *
  * Threads: the main one, whose writes and syncs are asynchronous; a thread of its own (`finalise.ts`) writes the indexes of MP4 files of
  * 64 MiB and more.

@@ -1,7 +1,7 @@
 /**
  * Thumbnails as a service: the newest image of each image track of an outbound stream, over HTTP.
  *
- * `ThumbnailStream` keeps the images, `ThumbnailView` answers requests; `wire/` is the language between them.
+ * `ThumbnailStream` keeps the images, `ThumbnailView` answers requests; `wire/` defines the messages between them.
  *
  * Threads: `view/` runs in delivery threads, all else on the main one.
  * Limits: a request waits up to 5 s for the first image, 1000 of a stream at once in a thread.

@@ -2,14 +2,14 @@
  * WebRTC as a service: viewers and publishers on the ports of `Bind/Publishers/WebRTC` and `Bind/Providers/WebRTC`, by WHEP, WHIP and the
  * signalling of OvenPlayer and OvenLiveKit.
  *
- * Both directions share `transport/`: media ports, sessions, paths, the relay for TCP, and the seam to the addon (`fanout/`; without the
- * addon `script-fanout/` serves a handful of viewers, and can be deleted in one go). `signalling/` answers HTTP and WebSockets, `play/`
- * serves streams, `ingest/` makes streams of publishers' packets. `peers.ts` puts them together.
+ * Both directions share `transport/`: media ports, sessions, paths, the relay for TCP, and the interface to the addon (`fanout/`; without
+ * the addon `script-fanout/` serves a handful of viewers, and can be deleted in one go). `signalling/` answers HTTP and WebSockets, `play/`
+ * serves streams, `ingest/` makes streams of publishers' packets. `peers.ts` puts the parts together.
  *
- * Threads: SRTP, sends and retransmission are in sender and receiver threads of the addon; signalling, DTLS, congestion control and packets
- * of publishers on the main one.
- * Limits: `transport/session-quota.ts` (sessions by address, those that wait for their first check apart), 64 KiB a body, 10 s to send it;
- * a path carries nothing before it answered a check of ours.
+ * Threads: sender and receiver threads of the addon do SRTP, sends and retransmission; the main thread does signalling, DTLS, bandwidth
+ * estimation, and the packets of publishers.
+ * Limits: 20,000 sessions, sessions of an address and sessions that are not connected yet (`transport/session-quota.ts`), 64 KiB a body,
+ * 10 s to send it; a path carries nothing before it has answered one of our checks.
  * Specifications: RFC 8825 and those it names (8445, 8489, 6544, 5764, 3711, 7714, 8834, 4585, 4588), RFC 9725 (WHIP),
  * draft-ietf-wish-whep, RFC 8656 (TURN over TCP), draft-holmer-rmcat-transport-wide-cc-extensions.
  */

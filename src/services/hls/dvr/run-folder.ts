@@ -6,10 +6,10 @@ import { dirname, join, relative, sep } from 'node:path';
 import { AllowedFolders } from '../../../util/allowed-folders.ts';
 import { isOwnFolder, makePrivateFolders } from './private-folder.ts';
 
-/** Identifies a folder's owner: machine, process and start of the process. Process ids are reused, especially in containers. */
 const SEPARATOR = '_';
 const MACHINE = hostname().replace(/[^A-Za-z0-9]/g, '-');
 const START = randomUUID().replaceAll('-', '').slice(0, 12);
+/** Identifies a folder's owner: machine, process and start of the process. Process ids are reused, especially in containers. */
 const OWNER = [MACHINE, process.pid, START].join(SEPARATOR);
 
 /** Allowed places of the folder, and callbacks about failures. */
