@@ -8,7 +8,7 @@ import { ALL_IPV4, ALL_IPV6, listenAddresses } from '../../util/listen-addresses
 export interface PortGroup {
   readonly host: string;
   readonly port: number;
-  /** Told to peers: IP addresses. */
+  /** IP addresses announced to peers. */
   readonly addresses: readonly string[];
 }
 
@@ -20,7 +20,7 @@ const MAX_PORTS = 1000;
 /**
  * `*:10000/udp`, `*:10000-10004/udp`, `192.0.2.1:10000/udp`, `[::]:10000/udp`. Throws TypeError with a sentence for anything else. An
  * address that does not belong to this machine (NAT) is announced to peers, and the port is opened on all addresses. `linkLocal`:
- * link-local addresses of `[::]` are announced, too.
+ * link-local IPv6 addresses are announced, too.
  */
 export function readCandidatePorts(entries: readonly string[], bindAddresses: readonly string[], linkLocal = false): PortGroup[] {
   const groups = new Map<string, { host: string; port: number; addresses: Set<string> }>();
@@ -46,7 +46,7 @@ export function readCandidatePorts(entries: readonly string[], bindAddresses: re
   return Array.from(groups.values(), ({ host, port, addresses }) => ({ host, port, addresses: [...addresses] }));
 }
 
-/** `entries` in the form that is readable before the public address is known: all addresses replace it. */
+/** `entries` for a check before the public address is known: `*` replaces its placeholder. */
 export function withAnyPublicAddress(entries: readonly string[] = []): string[] {
   return entries.map((entry) => entry.replace(PUBLIC_IP, '*'));
 }
@@ -97,7 +97,7 @@ function placesOfFamily(
   return listenAddresses(bindAddresses).includes(all) ? [{ host: all, addresses: interfaceAddresses(family, linkLocal) }] : [];
 }
 
-/** Limits the server to some addresses; empty: all. */
+/** The addresses to which the configuration limits the server; empty: all. */
 function ownBindings(bindAddresses: readonly string[]): string[] {
   return listenAddresses(bindAddresses).filter((bind) => isIP(bind) !== 0 && bind !== wildcardOf(bind));
 }

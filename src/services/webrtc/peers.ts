@@ -28,7 +28,7 @@ import type { PeerShares } from './transport/session-quota.ts';
 import { RELAY_ACCOUNT, TurnRelay } from './transport/turn-relay.ts';
 import { webrtcMetrics } from './webrtc-metrics.ts';
 
-/** Sender threads at most: more than cores bring nothing, and viewers of one stream are spread over all. */
+/** Maximum of sender threads, where there are more cores: the viewers of one stream are spread over all threads. */
 const MAX_SENDERS = 8;
 const DEFAULT_CANDIDATES = ['*:10000/udp'];
 
@@ -191,7 +191,7 @@ function publishSide(
   return new PublishSide({ ...options, provider, access, crossDomainsOf, logger: logger.limited, timeoutScale, turns: limits.newcomers });
 }
 
-/** Servers told to peers that ask for `transport=tcp`, or to all with `TcpForce`: those configured, then our relay. */
+/** Servers announced to peers that ask for `transport=tcp`, or to all peers with `TcpForce`: the configured servers, then our relay. */
 function iceServersOf({ iceServers, iceCandidates }: WebrtcBind, plan: AddressWatch<RelayPlan>): IceServersFor {
   const configured: IceServer[] = (iceServers?.iceServer ?? []).map(({ urls: { url }, userName, credential }) => ({
     urls: url,
@@ -209,7 +209,7 @@ function iceServersOf({ iceServers, iceCandidates }: WebrtcBind, plan: AddressWa
 
 interface AddressSources {
   readonly config: ServerConfig;
-  /** The address that the STUN server tells; null while it is not known. */
+  /** The address that the STUN server reports; null if it is not known. */
   readonly outside: string | null;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -235,7 +235,7 @@ function candidatePorts(element: string, bind: WebrtcBind, sources: AddressSourc
   return () => named(element, () => readCandidatePorts(entries, sources.config.ip, bind.iceCandidates?.enableLinkLocalAddress));
 }
 
-/** Entries with the public address in place of its name; a star includes it too. */
+/** Entries with the public address in place of its placeholder; `*` includes it, too. */
 function withPublicAddress(element: string, entries: readonly string[], { config, outside, logger }: AddressSources): string[] {
   const written = outside === null ? null : bracketed(outside);
   return entries.flatMap((entry) => {
@@ -251,7 +251,7 @@ function withPublicAddress(element: string, entries: readonly string[], { config
   });
 }
 
-/** Puts the element before the sentence of what `read` throws. */
+/** Names the element in errors of `read`. */
 function named<T>(element: string, read: () => T): T {
   try {
     return read();

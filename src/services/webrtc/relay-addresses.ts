@@ -1,4 +1,4 @@
-/** Reads `TcpRelay` elements: where the relay listens and its announced addresses. */
+/** Reads `TcpRelay` elements: the addresses on which the relay listens, and those that it announces. */
 import { isIP } from 'node:net';
 import { hostPort } from '../../util/client-address.ts';
 import { ALL_IPV4, ALL_IPV6, listenAddresses } from '../../util/listen-addresses.ts';
@@ -13,9 +13,9 @@ export interface RelayPlan {
 }
 
 /**
- * `*:3478`, `192.0.2.1:3478`, `[2001:db8::1]:3478`, `relay.example.com:3478`. Of an address or a name that is not this
- * machine's own, the port is opened on all of it. `bindTo` (`TcpRelayBind`, `<ip>:<port>`) listens there instead. Throws
- * TypeError with a sentence for anything else.
+ * `*:3478`, `192.0.2.1:3478`, `[2001:db8::1]:3478`, `relay.example.com:3478`. For a name, and for an address that is not this machine's own
+ * (NAT), the port is opened on all addresses. With `bindTo` (`TcpRelayBind`, `<ip>:<port>`) the relay listens only there. Throws TypeError
+ * with a sentence for anything else.
  */
 export function readRelayAddresses(entries: readonly string[], bindAddresses: readonly string[], bindTo?: string): RelayPlan {
   const listen = new Map<string, { host: string; port: number }>();

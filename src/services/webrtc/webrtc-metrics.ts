@@ -111,7 +111,14 @@ const TRANSPORT: readonly (readonly [keyof TransportCounters, MetricDefinition])
   ['datagramsReceived', metric('counter', 'received_datagrams_total', 'Datagrams received by the media ports')],
   ['strangers', metric('counter', 'stranger_datagrams_total', 'Datagrams of no known peer or protocol')],
   ['droppedEvents', metric('counter', 'dropped_events_total', 'Datagrams dropped because the main thread fell behind')],
-  ['turnedAway', metric('counter', 'turned_away_total', 'Sessions and connections refused because too many others were not completed')],
+  [
+    'turnedAway',
+    metric(
+      'counter',
+      'turned_away_total',
+      'Sessions and connections refused by a limit: too many of one address, or too many that were not completed',
+    ),
+  ],
 ];
 
 /** Figures of the media ports, of viewers by output stream, of publishers by stream. */

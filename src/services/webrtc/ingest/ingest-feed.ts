@@ -15,16 +15,16 @@ import { IngestTrack } from './ingest-track.ts';
 import { LipSync } from './lip-sync.ts';
 import type { VideoCapability } from './oven-capabilities.ts';
 
-/** Maximum of SSRCs of a publisher; a further one replaces a silent one, else it is dropped. */
+/** Maximum of SSRCs of a publisher. A further SSRC replaces a silent one; without a silent one its packets are dropped. */
 const MAX_SOURCES = 32;
 /** An SSRC is silent after this many packets of others: some seconds. */
 const SILENCE = 2048;
 const REPORT_INTERVAL_MS = 500;
 const TRANSPORT_FEEDBACK_MS = 50;
 const REMB_INTERVAL_MS = 1000;
-/** This many arrivals are reported early: the report stays small. */
+/** This many arrivals are reported early, so that the report stays small. */
 const PENDING_ARRIVALS = 200;
-/** A track that is negotiated and silent holds up the others this long, ms. */
+/** The stream waits this long, ms, for a negotiated track without packets. */
 const TRACK_WAIT_MS = 3000;
 /** Limit of numbers in one NACK: half a usual packet, if none of them are adjacent. */
 const MAX_NACKED = 150;
@@ -45,7 +45,7 @@ export interface IngestFeedOptions {
   readonly onReordered: (track: IngestTrack) => void;
 }
 
-/** Counts of packets that belong to no track, or to one again. */
+/** Counts of packets without a track, and of retransmissions. */
 export interface IngestFeedCounters {
   /** Packets that are no RTP or RTCP. */
   malformed: number;
@@ -59,7 +59,7 @@ interface Source {
   readonly track: IngestTrack;
   /** It repeats packets of the track (RFC 4588). */
   readonly isRepeat: boolean;
-  /** Packets of the publisher up to its last one. */
+  /** Number of packets of the publisher when the last packet of this SSRC came. */
   heard: number;
 }
 
@@ -107,7 +107,7 @@ export class IngestFeed {
     this.#transportCcId = medias.find(({ extensions }) => extensions.transportCc !== 0)?.extensions.transportCc ?? 0;
     this.#hasRemb = medias.some(({ remb }) => remb);
     for (const track of this.tracks) {
-      // Simulcast layers tell by themselves which they are.
+      // Packets of simulcast layers name their layer.
       if (track.layer !== '') continue;
       for (const { ssrc, rtxSsrc } of track.media.sources.slice(0, 1)) {
         this.#sources.set(ssrc, { track, isRepeat: false, heard: 0 });
@@ -116,7 +116,7 @@ export class IngestFeed {
     }
   }
 
-  /** Takes a packet; `arrivedAt`: ms of any clock that runs evenly. */
+  /** Takes a packet; `arrivedAt`: ms of any monotonic clock. */
   rtp(data: Buffer, arrivedAt: number): void {
     this.#options.stream.countBytes(data.length);
     this.#limit.received(data.length);

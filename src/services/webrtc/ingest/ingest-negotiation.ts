@@ -28,7 +28,7 @@ export interface IngestMedia {
   /** Simulcast layers, a track for each; empty without. */
   readonly layers: readonly string[];
   readonly sources: SdpMedia['sources'];
-  /** The sender expects a limit of its bandwidth and gets no transport-wide feedback. */
+  /** The sender expects a limit of its bandwidth (REMB) and gets no transport-wide feedback. */
   readonly remb: boolean;
 }
 
@@ -114,8 +114,8 @@ export function readIngestAnswer(answer: SessionDescription, offered: readonly L
 }
 
 /**
- * Answers an offer (WHIP), with one m-line for each of the offer. `left` names media that cannot be received, with its codecs. Throws
- * ProtocolError if none can be received.
+ * Answers an offer (WHIP), with one m-line for each m-line of the offer. `left` names media that cannot be received, with its codecs.
+ * Throws ProtocolError if none can be received.
  */
 export function answerIngest(offer: SessionDescription): {
   readonly agreement: IngestAgreement;

@@ -53,7 +53,7 @@ export interface IngestSessionOptions {
 /** Opened by signalling and closed by it, by the provider at its end, or by itself; stream and peer end with it. */
 export class IngestSession implements PeerListener {
   readonly #options: IngestSessionOptions;
-  /** From the publisher's session description on: an offer of ours does not take the name. */
+  /** Set when the publisher's session description comes: our offer does not take the name. */
   #stream: IngestStream | null = null;
   readonly #peer: PeerSession;
   readonly #logger: Logger;
@@ -109,7 +109,7 @@ export class IngestSession implements PeerListener {
     return this.#describe('actpass', this.#offered, []);
   }
 
-  /** Takes the publisher's answer and the name. Throws ProtocolError when nothing can come of it, and IngestRefused. */
+  /** Takes the publisher's answer and the name. Throws ProtocolError for an unusable answer, and IngestRefused. */
   answered(text: string): void {
     this.#begin(readIngestAnswer(parseSessionDescription(text), this.#offered));
     this.#peer.announced(text);
@@ -143,7 +143,7 @@ export class IngestSession implements PeerListener {
 
   rtp(packet: Buffer, at: number): void {
     if (this.#ended) return;
-    // Without a closure: there are hundreds a second.
+    // No closure: hundreds of packets come a second.
     try {
       this.#feed?.rtp(packet, at);
     } catch (error) {

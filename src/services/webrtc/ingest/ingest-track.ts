@@ -1,4 +1,4 @@
-/** One track of a publisher: packets in any order → video or audio, and requests to the sender. */
+/** One track of a publisher: makes frames of packets in any order, and requests missing packets and keyframes from the sender. */
 import { describeKeyframe, isKeyframe, parameterSetsOf, updateConfig } from '../../../codecs/describe.ts';
 import { reorderingDepth } from '../../../codecs/reordering.ts';
 import { countMalformed, type MalformedCounters } from '../../../ingest/malformed.ts';
@@ -62,7 +62,7 @@ interface Reader {
   readonly depacketizer: Depacketizer;
 }
 
-/** Takes packets once the feed knows whose they are; frames go to the starter within `push`, `repeat` and `check`. Needs no closing. */
+/** Takes the packets that the feed has assigned; frames go to the starter within `push`, `repeat` and `check`. Needs no closing. */
 export class IngestTrack {
   readonly id: number;
   readonly media: IngestMedia;
@@ -76,7 +76,7 @@ export class IngestTrack {
   #payloadType = -1;
   #reader: Reader | null = null;
   #buffer: RtpReceiveBuffer | null = null;
-  /** Lost packets of sources that came before the present one. */
+  /** Counters of the SSRCs before the present one. */
   #earlier: ReceiveCounters = { received: 0, lost: 0, late: 0, recovered: 0, requested: 0 };
   /** Packets are missing before the next that has a payload. */
   #gap = false;
@@ -129,7 +129,7 @@ export class IngestTrack {
     };
   }
 
-  /** A packet of the track. `now`: ms of the session; `arrivedAt`: ms of any clock that runs evenly. */
+  /** A packet of the track. `now`: ms of the session; `arrivedAt`: ms of any monotonic clock. */
   push(packet: RtpPacket, now: number, arrivedAt: number): void {
     this.#now = now;
     if (packet.ssrc !== this.#ssrc) this.#begin(packet.ssrc);
@@ -178,7 +178,7 @@ export class IngestTrack {
     return this.#buffer === null ? null : this.#reception.report(this.#ssrc, this.#buffer, now);
   }
 
-  /** The publisher sends under another number: a new beginning, with numbers and timestamps of its own. */
+  /** The publisher sends under another SSRC, with new sequence numbers and timestamps. */
   #begin(ssrc: number): void {
     if (this.#ssrc >= 0) {
       this.#earlier = this.received;
@@ -274,7 +274,6 @@ export class IngestTrack {
       if (config === null || config === this.#config) return;
       this.#config = config;
       this.#order = null;
-      // The router reads parameter sets in-band; only a new codec must be announced.
       starter.describe(videoTrack(this.id, { codec, config, size: this.#size, announced }), { tell: true });
       return;
     }
@@ -284,7 +283,7 @@ export class IngestTrack {
     starter.describe(videoTrack(this.id, { codec, config: null, size: this.#size, announced }), { tell: true });
   }
 
-  /** The sender's own clock tells: times of the session may be set back to be in step with the audio. */
+  /** Compares timestamps of the sender, because lip-sync may set times of the session back. */
   #watchOrder(timestamp: number): void {
     const step = this.#lastTimestamp === null ? 0 : (timestamp - this.#lastTimestamp) | 0;
     this.#lastTimestamp = timestamp;

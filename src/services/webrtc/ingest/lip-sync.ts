@@ -1,7 +1,7 @@
 /**
  * Brings the clocks of audio and video onto one time. Sender reports relate them (RFC 3550 §6.4.1), but browsers send the first reports
- * seconds after the media: until then the time of arrival counts, and the difference to the reports is made up for in invisible steps.
- * Audio is the master, because its timestamps must stay without gaps.
+ * seconds after the media: until then the time of arrival counts, and the difference to the reports is corrected in invisible steps. Audio
+ * is the master, because its timestamps must stay without gaps.
  */
 import type { SenderReport } from '../../../wire/rtp/rtcp-packet.ts';
 import { RtpClock } from '../../../wire/rtp/rtp-clock.ts';
@@ -10,7 +10,7 @@ import { RtpClock } from '../../../wire/rtp/rtp-clock.ts';
 const STEP_SHARE = 0.1;
 /** The maximum correction, relative to the distance from the previous frame: so time never goes back. */
 const MAX_STEP = 1 / 8;
-/** Errors of more than this, seconds, are made up for in larger steps. */
+/** Errors of more than this, seconds, are corrected in larger steps. */
 const FAR = 0.5;
 const MAX_STEP_FROM_FAR = 1 / 3;
 /** Reports that put the tracks further apart, seconds, are of unrelated clocks and say nothing. */
@@ -25,7 +25,7 @@ export interface SyncedTrack {
   last: number | null;
   /** Seconds of the session at tick 0; null before the first packet. */
   base: number | null;
-  /** Where reports want it; null before they do. */
+  /** The base that sender reports imply; null without one. */
   wanted: number | null;
   /** Wall clock of the sender at a tick. */
   report: { readonly ntp: number; readonly ticks: number } | null;

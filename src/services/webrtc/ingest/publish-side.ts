@@ -17,11 +17,11 @@ import type { RequestPlace } from '../signalling/request-place.ts';
 import type { SignallingSide } from '../signalling/signalling-server.ts';
 import type { WebrtcProvider } from './webrtc-provider.ts';
 
-/** Policies remembered, one for each application's rules; forgotten together. */
+/** Maximum of remembered policies, one for each application's rules; beyond it all are dropped. */
 const MAX_POLICIES = 256;
 const ALL_ORIGINS: CrossDomainRules = { urls: ['*'], headers: [] };
 
-/** How refusals are answered; texts as the reference server has them where it has any. */
+/** Answers to refusals, with the texts of the reference server where it has any. */
 export const WHIP_REFUSALS: Readonly<Record<IngestRefused['code'], { readonly status: number; readonly text: string | null }>> = {
   'no-virtual-host': { status: 404, text: 'Could not find application' },
   'no-application': { status: 404, text: 'Could not find application' },
@@ -32,7 +32,7 @@ export const WHIP_REFUSALS: Readonly<Record<IngestRefused['code'], { readonly st
   'shutting-down': { status: 503, text: null },
 };
 
-/** The provider is the server's, which stops it. */
+/** Options; the server stops the provider. */
 export interface PublishSideOptions {
   readonly provider: WebrtcProvider;
   /** Decides who may publish; absent: every client. */

@@ -12,7 +12,7 @@ import { IngestSession, type WebrtcIngestSettings } from './ingest-session.ts';
 /** Interval of requests for lost packets and of feedback. */
 const TICK_MS = 20;
 
-/** The transport stays the server's, which closes it behind the provider. */
+/** Options; the server closes the transport after the provider. */
 export interface WebrtcProviderOptions {
   readonly gate: IngestGate;
   readonly transport: PeerTransport;
@@ -22,7 +22,7 @@ export interface WebrtcProviderOptions {
   readonly logger: Logger;
 }
 
-/** Used where the core is going to refuse anyway. */
+/** Settings for sessions that the core will refuse. */
 const NO_SETTINGS: WebrtcIngestSettings = { timeout: 30_000, keyframeInterval: 0 };
 
 /** Owns the sessions it opens; its timer runs only while publishers are connected. The server calls `stop`. */
@@ -62,7 +62,7 @@ export class WebrtcProvider {
     return session;
   }
 
-  /** Figures of each stream; of the later of two publishers of one. */
+  /** Figures by stream; the later of two publishers of one stream counts. */
   totals(): Iterable<readonly [StreamAddress, PublisherTotals]> {
     const byStream = new Map<string, readonly [StreamAddress, PublisherTotals]>();
     for (const { address, totals } of this.#sessions) if (totals !== null) byStream.set(streamKey(address), [address, totals]);

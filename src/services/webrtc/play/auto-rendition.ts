@@ -1,9 +1,9 @@
 /** Selects renditions by the capacity of the viewer's network: the rules of the reference server. */
 
 const EVALUATION_GAP_MS = 1000;
-/** Goes down when the estimate with this on top does not reach the rendition. */
+/** Goes down when the estimate times this factor does not exceed the bit rate of the rendition. */
 const DOWN_FACTOR = 1.1;
-/** Goes up when this share of the estimate is more than the rendition. */
+/** Goes up when the estimate times this factor exceeds the bit rate of the rendition. */
 const UP_FACTOR = 0.75;
 /** Minimum time between a step up and a step down, ms; also the first wait before a failed rendition is tried again. */
 const SETTLE_MS = 10_000;
@@ -32,7 +32,7 @@ export class AutoRendition {
     this.#trials.set(name, { count: (this.#trials.get(name)?.count ?? 0) + 1, at: now });
   }
 
-  /** The rendition to go over to, null to stay. At most one evaluation a second. */
+  /** The rendition to change to; null to stay. At most one evaluation a second. */
   evaluate(now: number, estimate: number, current: RenditionRate, renditions: readonly RenditionRate[]): RenditionRate | null {
     if (now - this.#evaluatedAt < EVALUATION_GAP_MS) return null;
     const rising = estimate > this.#lastEstimate;

@@ -8,11 +8,11 @@
 import { ARRIVAL_WRAP_US, type ArrivalReport } from '../../../wire/rtp/arrival-report.ts';
 
 const WINDOW_US = 1_000_000;
-/** Packets without which a second says nothing. */
+/** Minimum of packets for a judgement. */
 const MIN_PACKETS = 10;
 /** Seconds over which the shortest delay counts as that of the empty path. */
 const BASE_WINDOWS = 30;
-/** A delay beyond that of the empty path which is a queue. */
+/** A delay this much longer than that of the empty path is a queue. */
 const QUEUE_US = 50_000;
 /** Growth of the delay in a second, as a share of it, that makes a queue too long. */
 const GROWTH = 0.05;
@@ -20,7 +20,7 @@ const GROWTH = 0.05;
 const OVERFLOW_LOSS = 0.02;
 const HEAVY_LOSS = 0.1;
 const HEADROOM = 1.5;
-/** A step of the clocks or of the numbers that is a new beginning. */
+/** A larger step of a clock is a restart. */
 const RESTART_US = 10_000_000;
 const SEQUENCES = 0x1_0000;
 
@@ -68,7 +68,7 @@ export class BandwidthEstimator {
         if (isNew && this.#window !== null) this.#window.lost += 1;
         continue;
       }
-      // It was reported as lost before, and came late.
+      // It was reported as lost, and came late.
       if (!isNew && this.#window !== null) this.#window.lost = Math.max(0, this.#window.lost - 1);
       judged = this.#arrive(sends[2 * n] ?? 0, arrival, bytes, demand) ?? judged;
     }
@@ -76,7 +76,7 @@ export class BandwidthEstimator {
     return judged;
   }
 
-  /** True for a packet that nothing was said about yet. */
+  /** True for a packet without an earlier report. */
   #advance(sequence: number): boolean {
     if (this.#newest < 0) {
       this.#newest = sequence;

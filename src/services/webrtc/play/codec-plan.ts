@@ -42,7 +42,7 @@ const VIDEO_CLOCK = 90_000;
 /** Ticks of RTP timestamps per second, whatever the sampling rate of the audio (RFC 7587 section 4.1). */
 const OPUS_CLOCK = 48_000;
 
-/** True for a track that browsers can be sent. */
+/** True for a track that WebRTC carries. */
 export function isPlayable(track: Track): track is WebrtcTrack {
   return isMediaTrack(track) && PAYLOAD_TYPES[track.codec] !== undefined;
 }
@@ -86,7 +86,7 @@ function offeredCodecs(tracks: readonly WebrtcTrack[], settings: WebrtcSettings)
 /** Header extensions we offer. */
 export function offeredExtensions(kind: MediaKind, settings: WebrtcSettings): { id: number; uri: ExtensionUri }[] {
   const list: { id: number; uri: ExtensionUri }[] = [];
-  // All that is sent counts, or audio would look like a path that is too narrow.
+  // The estimate must include audio, or the path would seem narrower than it is.
   const transportCc = { id: ExtensionId.TRANSPORT_CC, uri: ExtensionUri.TRANSPORT_CC };
   const mid = { id: ExtensionId.MID, uri: ExtensionUri.MID };
   if (kind === 'audio') return settings.bandwidthEstimation === 'TransportCC' ? [transportCc, mid] : [mid];
@@ -96,7 +96,7 @@ export function offeredExtensions(kind: MediaKind, settings: WebrtcSettings): { 
   return [...list, mid];
 }
 
-/** The codec of one of our payload types; undefined for formats that carry others. */
+/** The codec of one of our payload types; undefined for RTX, RED and ULPFEC. */
 export function codecOf({ map }: LocalPayload): WebrtcTrack['codec'] | undefined {
   const [name] = map.split('/');
   return OFFER_ORDER.find((codec) => codec === name);

@@ -30,7 +30,7 @@ export interface MediaSourceOptions {
 
 /** Made and closed by its stream; afterwards its viewers get nothing more. */
 export class MediaSource {
-  /** In the fanout. */
+  /** Number of the source in the fanout. */
   readonly id: number;
   readonly #fanout: Fanout;
   readonly #clockRate: number;

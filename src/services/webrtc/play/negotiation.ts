@@ -27,7 +27,7 @@ export interface AgreedMedia {
   readonly codec: WebrtcTrack['codec'];
 }
 
-/** The result of a negotiation: codecs, how they leave, and how the peer proves itself. */
+/** The result of a negotiation: codecs, the plan for sending, and the peer's credentials. */
 export interface Agreement extends PeerSecurity {
   /** In the order of the viewer's slots. */
   readonly medias: readonly AgreedMedia[];
@@ -40,7 +40,7 @@ export interface StreamNumbers {
   readonly rtxSsrc: number;
 }
 
-/** Random ones (RFC 3550 section 8), that of the retransmissions right behind the other. */
+/** Random numbers (RFC 3550 section 8); that of retransmissions is the next one. */
 export function newNumbers(): StreamNumbers {
   const ssrc = randomInt(1, 2 ** 32 - 1);
   return { ssrc, rtxSsrc: ssrc + 1 };
@@ -162,7 +162,7 @@ function bestH264(payloads: readonly SdpPayload[], codecString: string): SdpPayl
   return (profile === '42' ? starting('42e0') : starting(profile)) ?? starting('42e0') ?? usable[0];
 }
 
-/** How losses are made good. */
+/** Repair of losses. */
 interface Repair {
   /** Retransmission; with error correction it repeats the RED packets. */
   readonly rtx: SdpPayload | null;
@@ -172,7 +172,7 @@ interface Repair {
 /** The peer's repair formats for `payload`. */
 function repairOf(theirs: SdpMedia, payload: SdpPayload, { ulpfec: isWanted }: WebrtcSettings): Repair {
   if (theirs.kind !== 'video') return { rtx: null, fec: null };
-  // Number 0 is PCMU and nothing else (RFC 3551 section 6); to the fanout it says that there is none.
+  // Payload type 0 is PCMU (RFC 3551 section 6); to the fanout it means that there is none.
   const format = (name: string): SdpPayload | undefined =>
     theirs.payloads.find(({ codec, payloadType }) => codec === name && payloadType !== 0);
   const [red, ulpfec] = isWanted ? [format('RED'), format('ULPFEC')] : [];

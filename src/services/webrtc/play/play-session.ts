@@ -59,10 +59,10 @@ export class PlaySession implements PeerListener {
   #shown: StreamRendition | null = null;
   /** The rendition takes over with the next keyframe of this source; the viewer is notified then. */
   #awaited: MediaSource | null = null;
-  /** The viewer's consent is over: nothing is sent until it is there again. */
+  /** The viewer's consent has expired (RFC 7675): nothing is sent until it returns. */
   #paused = false;
   #auto: boolean;
-  /** While it plays. */
+  /** Set while the viewer plays. */
   #handle: SessionHandle | null = null;
   #ended = false;
   #counted = 0;
@@ -82,7 +82,7 @@ export class PlaySession implements PeerListener {
     this.#renditions = stream.renditions(playlist);
     if (this.#renditions.length === 0)
       throw new ProtocolError('WEBRTC_CODECS', 'the playlist has no track that WebRTC carries (H264, H265, VP8, AV1, OPUS)');
-    // Feedback about every packet costs, and without alternatives it is useless.
+    // Feedback about every packet is expensive, and useless with a single rendition.
     this.#settings = this.#renditions.length > 1 ? stream.settings : { ...stream.settings, bandwidthEstimation: 'REMB' };
     this.#client = options.client;
     this.#peer = transport.openSession(this, { use: 'play', client: options.client, timeout: stream.settings.timeout });
@@ -188,7 +188,7 @@ export class PlaySession implements PeerListener {
     });
   }
 
-  /** Goes over to another rendition with its next keyframe. False for an unknown name. */
+  /** Changes to another rendition with its next keyframe. False for an unknown name. */
   changeRendition(name: string): boolean {
     const wanted = this.#renditions.find((rendition) => rendition.name === name);
     if (wanted === undefined) return false;
@@ -337,8 +337,8 @@ export class PlaySession implements PeerListener {
   }
 
   /**
-   * The renditions with all negotiated media, in its codecs: in others the viewer would miss video or audio. Only if there are none, those
-   * with a part of it.
+   * The renditions with all negotiated media, in its codecs: in others the viewer would miss video or audio. If there are none, those with
+   * a part of the media.
    */
   #filtered(renditions: readonly StreamRendition[]): StreamRendition[] {
     const medias = this.#agreement?.medias ?? [];

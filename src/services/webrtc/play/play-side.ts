@@ -14,10 +14,10 @@ import type { SignallingSide } from '../signalling/signalling-server.ts';
 import { servePlayer } from './play-signalling.ts';
 import type { WebrtcPublisher } from './webrtc-publisher.ts';
 
-/** Conditions that may pass soon. */
+/** Refusals that may pass soon: the answer is 503, not 404. */
 const PASSING: ReadonlySet<string> = new Set(['WEBRTC_FULL', 'WEBRTC_MAP', 'WEBRTC_DRAINING']);
 
-/** The publisher is the server's, which stops it. */
+/** Options; the server stops the publisher. */
 export interface PlaySideOptions {
   readonly publisher: WebrtcPublisher;
   /** Decides who may play; absent: every client. */

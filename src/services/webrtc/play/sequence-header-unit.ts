@@ -1,4 +1,4 @@
-/** The sequence header of AV1 for keyframes that come without: browsers know it only from the stream itself. */
+/** The sequence header of AV1 for keyframes without one: browsers know it only from the stream itself. */
 import { findSequenceHeader, parseAv1c } from '../../../codecs/av1/av1c.ts';
 import type { Packet } from '../../../media/packet.ts';
 

@@ -24,7 +24,7 @@ import { WebrtcStream } from './webrtc-stream.ts';
 const DEFAULT_PLAYLIST = 'webrtc_default';
 const COUNT_INTERVAL_MS = 1000;
 
-/** The transport stays the server's, which closes it behind the publisher. */
+/** Options; the server closes the transport after the publisher. */
 export interface WebrtcPublisherOptions {
   readonly transport: PeerTransport;
   readonly clock: Clock;
@@ -54,7 +54,7 @@ export class WebrtcPublisher implements Publisher<WebrtcSettings> {
     }, COUNT_INTERVAL_MS);
   }
 
-  /** First video and first audio that browsers can be sent. */
+  /** The first video and the first audio that WebRTC carries. */
   defaultPlaylist(tracks: readonly Track[], settings: WebrtcSettings): Playlist | null {
     if (!settings.createDefaultPlaylist) return null;
     // Not every browser decodes AV1.

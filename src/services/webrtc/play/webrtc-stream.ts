@@ -45,7 +45,7 @@ interface StreamViewer {
   refresh(): void;
   /** Ends the session. Idempotent. */
   close(reason: string): void;
-  /** Says that it has ended by itself. */
+  /** Tells the owner of the session that it has ended by itself. */
   closed(reason: string): void;
 }
 
@@ -124,7 +124,7 @@ export class WebrtcStream implements PublisherStream {
     return this.published.playlists.find((playlist) => playlist.fileName === fileName);
   }
 
-  /** The part of a playlist that browsers can play, in its order. A rendition keeps its remaining tracks. */
+  /** The renditions that WebRTC carries, in the order of the playlist; of a rendition, the tracks that it carries. */
   renditions(playlist: Playlist): StreamRendition[] {
     return playlist.renditions
       .map((rendition) => ({ name: rendition.name, video: this.#source('video', rendition), audio: this.#source('audio', rendition) }))
@@ -142,16 +142,16 @@ export class WebrtcStream implements PublisherStream {
     return sum;
   }
 
-  /** When and how large the packets of a viewer's report left, as the fanout tells; valid until the next call. */
+  /** Send times and sizes of the packets in a viewer's report, from the fanout; valid until the next call. */
   sends(viewer: number, { first, arrivals }: ArrivalReport): Uint32Array {
     const sends = this.#sends.subarray(0, 2 * arrivals.length);
     this.#options.transport.fanout.readSends(viewer, first, sends);
     return sends;
   }
 
-  /** Asks the source for a keyframe of a track that passes through, for a viewer who cannot begin or go on without. */
+  /** Requests a keyframe of a bypassed track from its source, for a viewer that cannot begin or continue without it. */
   requestKeyframe({ track }: MediaSource): void {
-    // Encodes have keyframes at an interval that all renditions share: who begins waits for the next.
+    // Encodes have keyframes at an interval that all renditions share: a new viewer waits for the next one.
     if (track.bypass) this.published.requestKeyframe(track.id);
   }
 

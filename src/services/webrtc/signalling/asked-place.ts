@@ -24,7 +24,7 @@ export function targetOf(
   return requestPlaceOf(query === '' ? path : `${path}?${query}`, authority, virtualHostFor).target;
 }
 
-/** The place of `request`, which came by WebSocket (`ws`) or not (`http`). Throws HttpFault for a target that is none. */
+/** The place of `request`, which came by WebSocket (`ws`) or not (`http`). Throws HttpFault for an invalid target. */
 export function askedPlace(place: RequestPlace, request: IncomingMessage, client: RelayedPeer, scheme: 'ws' | 'http'): AskedPlace {
   const { host = '', authorization, 'user-agent': userAgent } = request.headers;
   const { secure, port } = client.asked;

@@ -1,6 +1,6 @@
 /**
- * The HTTP side of WHIP (draft-ietf-wish-whip) and WHEP (draft-ietf-wish-whep): a POST exchanges session descriptions and
- * makes a session, a DELETE ends it. Both follow the rules that the reference server has for WHIP.
+ * The HTTP side of WHIP (RFC 9725) and WHEP (draft-ietf-wish-whep): a POST exchanges session descriptions and makes a session, a DELETE
+ * ends it. Both follow the rules that the reference server has for WHIP.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Admitted, type Judgement, OPEN, shownReason, type Verdict, whenJudged } from '../../../access/access-check.ts';
@@ -16,7 +16,7 @@ import { type IceServersFor, relayLinks } from './ice-server.ts';
 import { noSuchStream, placeFields, type RequestPlace, type StreamTarget } from './request-place.ts';
 
 const MAX_BODY = 64 * 1024;
-/** For a body to arrive, ms. */
+/** Time for a body to arrive, ms. */
 const BODY_TIME_MS = 10_000;
 const KEY_LENGTH = 16;
 const ETAG_LENGTH = 8;
@@ -32,9 +32,9 @@ export class ExchangeRefused extends Error {
   }
 }
 
-/** Ended by the peer's DELETE. */
+/** A session, which the peer's DELETE ends. */
 export interface ExchangeSession {
-  /** Answers the offer. Throws as `open`, and ProtocolError, when nothing comes of it; the session is then closed. */
+  /** Answers the offer. Throws as `open`, and ProtocolError for an unusable offer; the session is then closed. */
   accept(offer: string): string;
   /** Candidates that the peer adds. */
   announced(candidates: string): void;
@@ -66,7 +66,7 @@ export interface ExchangeOptions {
   readonly prepare?: (target: StreamTarget, client: string) => Promise<unknown> | null;
   /** Throws ExchangeRefused, or what `refusal` knows. */
   readonly open: (request: OpenRequest) => ExchangeSession;
-  /** How errors of a kind of its own are answered, from `open` and from its sessions; null for any other. */
+  /** Answers to errors of its own kind, from `open` and its sessions; null for any other error. */
   readonly refusal?: (error: unknown) => ExchangeRefused | null;
   /** Headers that let pages of other origins ask. */
   readonly crossOrigin: (request: IncomingMessage, place: RequestPlace) => readonly (readonly [name: string, value: string])[];
@@ -131,7 +131,7 @@ export class DescriptionExchange {
         answer(response, 401, shownReason(verdict));
         return;
       }
-      // A session that was opened is kept by its key.
+      // An opened session keeps the admission.
       if (verdict !== OPEN) response.once('close', () => (response.statusCode === 201 ? undefined : verdict.close()));
       this.#guard(response, () => next(verdict));
     };
@@ -225,7 +225,7 @@ export class DescriptionExchange {
     this.#sessions.delete(resource);
   }
 
-  /** Peers reach us: their candidates are only of use to the log. */
+  /** Peers connect to us: their candidates are only logged. */
   #trickle(response: ServerResponse, place: RequestPlace, fragment: string): void {
     const session = this.#sessions.get(resourceOf(place))?.session;
     if (place.file === '') answer(response, 400, 'the path names no session');
@@ -285,12 +285,12 @@ export class DescriptionExchange {
   }
 }
 
-/** The path of a session: that of its stream, and an unguessable word. The word is invalid at another stream. */
+/** The path of a session: that of its stream, with an unguessable word that is invalid for other streams. */
 function resourceOf({ app, stream, file }: RequestPlace): string {
   return `/${app}/${stream}/${file}`;
 }
 
-/** Null: nothing the peer can help. */
+/** Null: the fault is not the peer's. */
 function statusOf(error: unknown): number | null {
   if (error instanceof ExchangeRefused) return error.status;
   if (!(error instanceof ProtocolError)) return null;

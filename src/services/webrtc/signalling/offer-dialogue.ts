@@ -22,7 +22,7 @@ export interface OfferedSession {
   /** Our offer. Throws ProtocolError. */
   offer(): string;
   candidates(): readonly string[];
-  /** Takes the answer. Throws what `isRefusal` knows when nothing can come of it. */
+  /** Takes the answer. Throws what `isRefusal` knows for an unusable answer. */
   answered(sdp: string): void;
   /** Candidates of the peer, one a line. */
   announced(candidates: string): void;
@@ -51,7 +51,7 @@ export interface DialogueConnection {
   readonly admit: () => Judgement;
   /** The place of an admitted client; absent: `target`. */
   readonly targetOf?: (admitted: Admitted) => StreamTarget | null;
-  /** Told with the offer; peers then use nothing but the relays among them. Null: connect directly. */
+  /** Sent with the offer; peers then use only the relays among them. Null: peers connect directly. */
   readonly iceServers: readonly IceServer[] | null;
   /** Offers are made and answers taken when it is their turn; absent: at once. */
   readonly turns?: Turns | undefined;
@@ -249,7 +249,7 @@ export class OfferDialogue<S extends OfferedSession> implements SignallingDialog
     }
   }
 
-  /** Its earlier request is obsolete. */
+  /** Lets `action` wait for the peer's turn, in place of an earlier action that still waits. */
   #takeTurn(action: () => void): void {
     this.#leave();
     const newcomer: Newcomer = {

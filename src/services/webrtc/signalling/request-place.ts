@@ -1,4 +1,4 @@
-/** Which stream a signalling request is for: `/<app>/<stream>[/<file>]?<query>`. */
+/** The stream of a signalling request: `/<app>/<stream>[/<file>]?<query>`. */
 
 import type { StreamAddress } from '../../../core/stream-address.ts';
 import { ProtocolError } from '../../../util/protocol-error.ts';
@@ -12,7 +12,7 @@ export interface StreamTarget extends StreamAddress {
   readonly query?: string;
 }
 
-/** Where a request leads, with the words it came with: answers and logs show these. */
+/** The place of a request, with its words as they came: answers and logs show these. */
 export interface RequestPlace {
   /** Null when no virtual host serves the host name, or the path names no stream. */
   readonly target: StreamTarget | null;
@@ -25,7 +25,7 @@ export interface RequestPlace {
   readonly transport: string;
 }
 
-/** Throws HttpFault for a target that is none. `virtualHostFor`: the virtual host of a host name. */
+/** Throws HttpFault for an invalid target. `virtualHostFor`: the virtual host of a host name. */
 export function requestPlaceOf(target: string, host: string, virtualHostFor: (host: string) => string | undefined): RequestPlace {
   const { path, query, authority } = splitTarget(target);
   const [, app = '', stream = '', file = ''] = path.split('/');

@@ -14,7 +14,7 @@ import { requestPlaceOf } from './request-place.ts';
 /** Loaded on demand: a bundled import would load it at the start, also for servers without WebRTC. */
 const loadServer = (): typeof import('ws').WebSocketServer => createRequire(import.meta.url)('ws').WebSocketServer;
 
-/** Longest message of a peer: a session description with many candidates is a tenth of it. */
+/** Maximum length of a peer's message: ten times a session description with many candidates. */
 const MAX_MESSAGE = 256 * 1024;
 const CLOSE_UNSUPPORTED = 1008;
 
@@ -26,10 +26,10 @@ export interface SignallingSide {
   connected(socket: WebSocket, place: AskedPlace, client: RelayedPeer): void;
 }
 
-/** A side and where it may be reached. */
+/** A side and its ports. */
 export interface ListeningSide {
   readonly side: SignallingSide;
-  /** Ports for its WebSocket clients; other ports are shared with services of their own. */
+  /** Ports on which the side answers; requests on other delivery ports are refused. */
   readonly ports: ReadonlySet<number>;
 }
 

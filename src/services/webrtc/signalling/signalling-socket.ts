@@ -6,9 +6,9 @@ import { scaleTimeouts, type TimeoutScale } from '../../../util/timeout-scale.ts
 
 /** All in milliseconds. */
 const TIMES = {
-  /** How often a connection is asked whether it is of any use. */
+  /** Interval of looks at the connection. */
   look: 5000,
-  /** For a peer to close its side after we have. */
+  /** Time for a peer to close its side after ours. */
   linger: 5000,
 };
 /** Looks at a connection without session after which it is closed. */
@@ -17,7 +17,7 @@ const MAX_USELESS_LOOKS = 3;
 const PING_LOOKS = 4;
 /** Pings without an answer after which the peer is gone. */
 const MAX_MISSED_PINGS = 2;
-/** Bytes that wait for a peer beyond which it asks and does not read; an offer has some thousand. */
+/** Maximum of bytes that wait for a peer: with more, it sends requests and does not read. An offer has some thousand bytes. */
 const MAX_UNREAD = 1024 * 1024;
 const CLOSE_USELESS = 1008;
 /** Longest reason that fits into the frame that closes a WebSocket, bytes. */
@@ -74,7 +74,7 @@ export interface SignallingSocketOptions {
  * dialogue.
  */
 export class SignallingSocket {
-  /** Names the peer in all its messages but the first. */
+  /** Identifies the peer in its messages, the first ones excepted. */
   readonly id = randomInt(1, 2 ** 31 - 1);
   readonly #options: SignallingSocketOptions;
   readonly #socket: WebSocket;
@@ -92,7 +92,7 @@ export class SignallingSocket {
     this.#socket.on('pong', () => {
       this.#missed = 0;
     });
-    // It is answered by itself.
+    // The library answers the ping.
     this.#socket.on('ping', () => this.#isRead());
     this.#socket.on('error', () => this.#socket.terminate());
     this.#socket.on('close', () => this.#gone());
@@ -194,7 +194,7 @@ export class SignallingSocket {
     this.#cut ??= setTimeout(() => this.#socket.terminate(), this.#linger);
   }
 
-  /** A connection without a session is of no use for long. */
+  /** Closes a connection without a session after some looks, and sends pings. */
   #look(): void {
     this.#uselessLooks = this.#options.dialogue.engaged ? 0 : this.#uselessLooks + 1;
     if (this.#uselessLooks === MAX_USELESS_LOOKS) this.#end(CLOSE_USELESS, 'nothing was asked for');
@@ -251,7 +251,7 @@ function sdpOf(member: unknown): string {
   return text;
 }
 
-/** Nonsense is refused as the reference server does. */
+/** Invalid candidates are refused, as the reference server does. */
 function candidateLines(candidates: unknown): string {
   if (!Array.isArray(candidates)) throw new SignallingFault(400, 'There are no candidates');
   const lines = (candidates as unknown[]).map((entry) => {

@@ -4,7 +4,7 @@ import { hostPort } from '../../../util/client-address.ts';
 import { type PeerCandidate, readCandidates } from '../../../wire/ice/ice-candidate.ts';
 import type { CheckFault } from '../../../wire/ice/ice-lite.ts';
 
-/** Maximum of addresses listed; checks of further ones are counted together. */
+/** Maximum of addresses listed; checks from further addresses are counted together. */
 const MAX_PLACES = 16;
 /** Candidates of the peer that are kept, and entries of a list that are written. */
 const MAX_CANDIDATES = 24;
@@ -13,7 +13,7 @@ const MAX_WRITTEN = 8;
 interface Checks {
   good: number;
   readonly faults: Map<CheckFault, number>;
-  /** Answers of ours that the system did not take. */
+  /** Our answers that the system did not send. */
   unsent: number;
 }
 
@@ -42,7 +42,7 @@ export class ConnectionTrail {
     }
   }
 
-  /** A check came from `place`; `fault`: why it was none, null when it was answered. */
+  /** A check came from `place`; `fault`: why it was refused, null if it was answered. */
   checked(place: string, fault: CheckFault | null): void {
     const checks = this.#at(place);
     if (fault === null) checks.good += 1;
@@ -54,12 +54,12 @@ export class ConnectionTrail {
     this.#at(place).unsent += 1;
   }
 
-  /** A check of ours was sent. */
+  /** We sent a check. */
   asked(): void {
     this.#asked += 1;
   }
 
-  /** A check of ours was answered. */
+  /** The peer answered one of our checks. */
   proved(): void {
     this.#proved += 1;
   }
@@ -77,7 +77,7 @@ export class ConnectionTrail {
   describe(): string {
     const parts = [`offered ${listed(readCandidates(this.#offered.join('\n')).map(placeOfCandidate))}`];
     parts.push(this.#announced.size === 0 ? 'the peer announced no address' : `announced by the peer ${this.#announcements()}`);
-    // Working ones first: the list is cut.
+    // Addresses with good checks come first, because the list is cut.
     const known = [...this.#checks].sort(([, a], [, b]) => Number(b.good > 0) - Number(a.good > 0));
     const checks = listed(known.map(([place, counts]) => `${place} ${countsOf(counts)}`));
     const elsewhere = countsOf(this.#elsewhere);

@@ -1,4 +1,4 @@
-/** Whether the peer at the other end of a path has answered us, and how much may be sent there before. */
+/** Proof that the peer at the other end of a path answers, and the limit of bytes sent there before. */
 
 /**
  * Bytes sent to an unproven path for each byte received from it: the limit against reflection attacks that QUIC uses (RFC 9000 section 8).

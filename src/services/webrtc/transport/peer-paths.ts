@@ -1,4 +1,4 @@
-/** The ways by which a peer says that it can be reached, which of them it has proved, and which is in use. */
+/** The paths by which a peer made checks, those that it has proved, and the path in use. */
 
 import { hostPort } from '../../../util/client-address.ts';
 import { CANDIDATE_PRIORITY } from '../../../wire/ice/ice-candidate.ts';
@@ -35,7 +35,7 @@ interface KnownPath {
   priority: number;
   heardAt: number;
   nominated: boolean;
-  /** Nominated before it has answered: judged when it does. */
+  /** Nominated before it has answered: judged when it answers. */
   awaited: boolean;
 }
 
@@ -54,7 +54,7 @@ export interface PathCheck {
  * source addresses. TCP connections need no such check, because their addresses cannot be forged.
  */
 export class PeerPaths {
-  /** Without an answer for so long consent is over, ms. */
+  /** Consent expires without an answer for this long, ms. */
   readonly #timeoutMs: number;
   readonly #interval: number;
   /** In the order of their first checks. */
@@ -71,7 +71,7 @@ export class PeerPaths {
     return this.#current?.path ?? null;
   }
 
-  /** All that the peer made checks by, oldest first. */
+  /** All paths by which the peer made checks, oldest first. */
   get all(): readonly PeerPath[] {
     return this.#known.map(({ path }) => path);
   }
@@ -105,7 +105,7 @@ export class PeerPaths {
     return this.#isChosen(known, wasAwaited, now);
   }
 
-  /** Where checks of ours, of `bytes` each, are to be sent now; they count as sent. */
+  /** Paths on which our checks, of `bytes` each, are due; they count as sent. */
   due(bytes: number, now: number): readonly PeerPath[] {
     let paths: PeerPath[] | null = null;
     for (const { path, proof } of this.#known) {
@@ -131,7 +131,7 @@ export class PeerPaths {
     return 'moved';
   }
 
-  /** Since the last answer on any path, ms. */
+  /** Time since the last answer on any path, ms. */
   silence(now: number): number {
     return now - this.#provenAt;
   }
@@ -206,12 +206,12 @@ export class PeerPaths {
 
 const NONE: readonly PeerPath[] = [];
 
-/** RFC 8445 section 6.1.2.3: `theirs` is that of the controlling side. */
+/** RFC 8445 section 6.1.2.3: `theirs` is the priority of the controlling side. */
 function pairPriority(theirs: number, ours: number): number {
   return 2 ** 32 * Math.min(theirs, ours) + 2 * Math.max(theirs, ours) + (theirs > ours ? 1 : 0);
 }
 
-/** True for two that lead to the same place. */
+/** True for paths to the same place. */
 export function samePath(a: PeerPath, b: PeerPath): boolean {
   if (a.kind === 'tcp') return b.kind === 'tcp' && a.pipe === b.pipe;
   return b.kind === 'udp' && a.socket === b.socket && a.to.host === b.to.host && a.to.port === b.to.port;

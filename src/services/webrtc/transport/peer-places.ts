@@ -12,7 +12,7 @@ export class PeerPlaces<S> {
     return this.#owners.get(placeKey(socket, from));
   }
 
-  /** A peer's check came from there, which anyone can send in its name: false if the address already belongs to another session. */
+  /** A check for `session` came from there, which anyone can forge: false if the address already belongs to another session. */
   claim(socket: number, from: PeerAddress, session: S): boolean {
     const key = placeKey(socket, from);
     const owner = this.#owners.get(key);
@@ -20,7 +20,7 @@ export class PeerPlaces<S> {
     return owner === undefined || owner === session;
   }
 
-  /** The peer answered from there, so the place is its: ports of peers are used again. True when it was not before. */
+  /** The peer answered from there, so the place is its own now: ports of peers are used again. True if it was not before. */
   take(socket: number, from: PeerAddress, session: S): boolean {
     const key = placeKey(socket, from);
     if (this.#owners.get(key) === session) return false;

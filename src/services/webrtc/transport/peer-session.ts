@@ -15,15 +15,15 @@ import type { PeerPlaces } from './peer-places.ts';
 import type { PeerUse } from './session-quota.ts';
 import type { StrangerLog } from './stranger-log.ts';
 
-/** Why a session ends that the peer ended itself. */
+/** The reason of sessions that the peer ended. */
 export const PEER_LEFT = 'the peer closed the connection';
 /** Time to connect, ms, however long an established session may be silent. */
 const CONNECT_TIMEOUT_MS = 30_000;
-/** Without any check for this long, the log reports it while the session still waits for the peer, ms. */
+/** The log reports a session that still waits without any check after this time, ms. */
 const TELL_AFTER_MS = 5000;
 /** Consent to send expires without an answer (RFC 7675 section 5.1), ms. */
 const CONSENT_MS = 30_000;
-/** Datagrams of a handshake that may arrive before the peer's session description, or its answer to our check. */
+/** Maximum of datagrams of a handshake before the peer's session description, or its answer to our check; the newest are kept. */
 const MAX_EARLY = 8;
 /** Limit of unanswered checks of ours: two for each path. */
 const MAX_AWAITED = 32;
@@ -54,7 +54,7 @@ export interface PeerOwner {
   readonly places: PeerPlaces<PeerSession>;
   /** Sessions by the transactions of their checks (`transactionKey`) that may still be answered. */
   readonly awaited: Map<string, PeerSession>;
-  /** Ours, for one peer: ports take turns. */
+  /** Our candidates, for one peer: ports take turns. */
   candidates(use: PeerUse, client: string): readonly string[];
   /** The session has its viewer now. */
   started(session: PeerSession): void;
@@ -63,7 +63,7 @@ export interface PeerOwner {
   forget(session: PeerSession): void;
 }
 
-/** A peer's request and identity, as far as signalling knows. */
+/** The request of a peer, as signalling knows it. */
 export interface PeerSessionOptions {
   readonly use: PeerUse;
   /** Source address of the signalling. */
@@ -83,7 +83,7 @@ export interface PeerTerms {
   readonly remote: IceCredentials;
 }
 
-/** A check of ours that is not answered yet. */
+/** One of our checks that is not answered yet. */
 interface AwaitedCheck {
   readonly key: string;
   readonly path: PeerPath;
@@ -112,7 +112,7 @@ export class PeerSession {
   #connected = false;
   #closed = false;
   #consented = true;
-  /** Until it is connected. */
+  /** Null once the session is connected. */
   #trail: ConnectionTrail | null = new ConnectionTrail();
   /** Since when the peer is waited for: its turn begins with our offer, and again with its answer. */
   #waitingSince: number;
@@ -206,7 +206,7 @@ export class PeerSession {
     this.#check(now);
   }
 
-  /** A check of ours was answered by `path`, with the peer's password. False when it was sent elsewhere, or too long ago. */
+  /** One of our checks was answered by `path`, with the peer's password. False if it was sent elsewhere, or too long ago. */
   answered(path: PeerPath, transaction: Buffer): boolean {
     const now = this.#owner.now();
     const key = transactionKey(transaction);
@@ -221,7 +221,7 @@ export class PeerSession {
     return true;
   }
 
-  /** A check for this session came by `path` and was none. */
+  /** A check for this session came by `path` and was refused. */
   refused(path: PeerPath, fault: CheckFault): void {
     this.#trail?.checked(placeOfPath(path), fault);
   }

@@ -7,11 +7,14 @@ import type { PeerAddress } from './fanout/fanout.ts';
 
 /** A connection on which nothing moves is gone, ms: peers check theirs every few seconds. */
 const SILENCE_MS = 60_000;
-/** Waiting bytes beyond which a peer counts as not reading. Media stops at half of it, see `PeerSession.sendTcp`. */
+/** A peer with more waiting bytes does not read, and is disconnected. Media stops at half of it, see `PeerSession.sendTcp`. */
 const MAX_UNREAD = 2 * 1024 * 1024;
 /** How long waiting bytes of a connection that ends may take to leave, ms. */
 const LINGER_MS = 10_000;
-/** Connections of one address without a session. Getting one takes a fraction of a second, also for many behind one NAT. */
+/**
+ * Maximum of connections of one address without a session. A session comes within a fraction of a second, also for many clients behind one
+ * NAT.
+ */
 const MAX_GUESTS = 256;
 
 /** Limit of connections that lead to no session yet: idle connections must not take the room of others. */

@@ -1,4 +1,4 @@
-/** The peers' ports: passes arriving packets to their sessions. */
+/** The media ports: passes arriving packets to the sessions of their peers. */
 import { createServer, isIP, type Server, type Socket } from 'node:net';
 import { isLoopback } from '../../../util/client-address.ts';
 import type { Clock } from '../../../util/clock.ts';
@@ -33,9 +33,9 @@ const TICK_MS = 250;
 /** A TCP connection without a valid connectivity check is closed after this, ms. */
 const TCP_TIMEOUT_MS = 10_000;
 const MAX_TCP_CONNECTIONS = 5000;
-/** Between warnings of the same, ms. */
+/** Minimum time between equal warnings, ms. */
 const WARN_INTERVAL_MS = 60_000;
-/** Sessions open at once, those included that are still being negotiated. */
+/** Maximum of open sessions, including those in negotiation. */
 export const MAX_PEER_SESSIONS = 20_000;
 
 /** UDP ports with the addresses told to players, and to publishers; a port may serve both. */
@@ -46,7 +46,7 @@ export interface PeerPorts {
 
 /** The ports to open, and their addresses for peers. */
 export interface PeerTransportOptions extends PeerPorts {
-  /** The same as it is now, for machines that get other addresses; ports that were not there at first are not opened. */
+  /** The present ports, for machines whose addresses change; new ports are not opened. */
   readonly current?: AddressWatch<PeerPorts>;
   /** Also accept TCP on the same port numbers (RFC 6544). */
   readonly tcp: boolean;
@@ -55,11 +55,11 @@ export interface PeerTransportOptions extends PeerPorts {
   readonly shares?: PeerShares;
   /** File descriptors of all viewers: connections by TCP take some. */
   readonly descriptors?: DescriptorLedger;
-  /** How datagrams leave, where that is measured. */
+  /** The way of sending datagrams, for benches. */
   readonly sendMode?: SendMode;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** With connections by TCP. */
+  /** For the time limits of TCP connections. */
   readonly timeoutScale?: TimeoutScale;
 }
 
@@ -118,7 +118,7 @@ export class PeerTransport implements PeerOwner {
         rtcp: (viewer, packet) => this.#forViewer(viewer, (session) => session.rtcp(packet)),
         rtp: (viewer, packet, at) => {
           const session = this.#viewers.get(viewer);
-          // Without a closure: there are thousands a second.
+          // No closure: thousands of packets come a second.
           try {
             session?.rtp(packet, at);
           } catch (error) {
@@ -160,7 +160,7 @@ export class PeerTransport implements PeerOwner {
     return this.#sessions.size;
   }
 
-  /** Since the ports were opened. */
+  /** Counts since the ports were opened. */
   counters(): TransportCounters {
     return { ...this.fanout.counters(), malformed: this.#malformed, turnedAway: this.#quota.turnedAway + this.guests.turnedAway };
   }
@@ -319,7 +319,7 @@ export class PeerTransport implements PeerOwner {
     const framer = new TcpFramer();
     const pipe = new DirectPipe(stream, from);
     let session: PeerSession | null = null;
-    // Once it leads to a session, that one ends it.
+    // A session ends its own connections.
     const unused = setTimeout(() => stream.destroy(), TCP_TIMEOUT_MS * (this.#options.timeoutScale ?? 1));
     this.#streams.add(stream);
     stream.on('data', (chunk: Buffer) => {

@@ -1,4 +1,4 @@
-/** Asks a STUN server (RFC 8489) which address this machine has outside. */
+/** Asks a STUN server (RFC 8489) for the public address of this machine. */
 import { randomBytes } from 'node:crypto';
 import { createSocket } from 'node:dgram';
 import { lookup } from 'node:dns/promises';

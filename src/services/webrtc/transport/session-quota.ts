@@ -7,7 +7,10 @@ import { ProtocolError } from '../../../util/protocol-error.ts';
 /** Purpose of a peer. */
 export type PeerUse = 'play' | 'publish';
 
-/** Limit for all addresses; players do not take publishers' places. A handshake in progress holds 70 KiB. */
+/**
+ * Maximum of sessions of all addresses that are not connected yet, counted apart for players and publishers. A handshake in progress holds
+ * 70 KiB.
+ */
 const MAX_PER_USE = 2048;
 
 /** Limit of one address; 0: none. */
@@ -22,7 +25,7 @@ export interface PeerShares {
   /** Sessions of publishers, including those not connected yet. */
   readonly publish: number;
 }
-/** Used where nothing else is said. */
+/** The default. */
 const DEFAULT_PEER_SHARES: PeerShares = { waiting: 256, play: 0, publish: 0 };
 
 interface Session {
@@ -70,7 +73,7 @@ export class SessionQuota {
     this.#byUse[use] += 1;
   }
 
-  /** It is connected: it counts only as one of its address. Idempotent. */
+  /** The session is connected: it counts only among those of its address. Idempotent. */
   settle(session: object): void {
     const entry = this.#sessions.get(session);
     if (entry === undefined || !entry.waits) return;

@@ -1,4 +1,4 @@
-/** Logs the losses of the media ports, at most once a minute, and all counters at the end. */
+/** Lines for the log about the media ports, at most one a minute; losses are warnings. */
 import type { FanoutCounters } from './fanout/fanout.ts';
 
 const INTERVAL_MS = 60_000;
@@ -7,7 +7,7 @@ const INTERVAL_MS = 60_000;
 export type TransportCounters = FanoutCounters & {
   /** Datagrams that looked like STUN and were not. */
   readonly malformed: number;
-  /** Sessions, and connections by TCP, that were refused because too many lead to nothing. */
+  /** Sessions, and connections by TCP, that a limit refused: too many of one address, or too many that were not completed. */
   readonly turnedAway: number;
 };
 

@@ -12,9 +12,12 @@ import type { PeerSession } from './peer-session.ts';
 import { admitStream, sendToStream } from './peer-stream.ts';
 import type { PeerTransport } from './peer-transport.ts';
 
-/** As the reference server has it: players carry it in their code. It opens nothing but our own media ports. */
+/** The account of the reference server, which players have in their code. It opens only our own media ports. */
 export const RELAY_ACCOUNT: TurnAccount = { realm: 'airensoft', username: 'ome', password: 'airen' };
-/** Told as the address of every allocation, as the reference server does: datagrams never leave the process, so there is no real one. */
+/**
+ * Announced as the address of every allocation, as the reference server does: datagrams never leave the process, so there is no real
+ * address.
+ */
 const RELAYED: RelayedAddresses = { ipv4: { host: '1.1.1.1', port: 14_090 }, ipv6: { host: '1::1', port: 14_090 } };
 const MAX_CONNECTIONS = 5000;
 /** A connection without an allocation is closed after this, ms. */
@@ -24,7 +27,7 @@ const UNUSED_TIMEOUT_MS = 60_000;
 /** Limit of our addresses that one client may use at a time. */
 const MAX_PIPES = 64;
 
-/** The clients' server; `transport` gets their packets. */
+/** Options of the relay; `transport` gets the packets of its clients. */
 export interface TurnRelayOptions {
   readonly listen: readonly { readonly host: string; readonly port: number }[];
   readonly transport: PeerTransport;

@@ -14,11 +14,11 @@ export interface PeerAddress {
 export interface FanoutListener {
   /** A datagram that looks like STUN came to the UDP port `socket`. */
   stun(socket: number, from: PeerAddress, datagram: Buffer): void;
-  /** A datagram that looks like DTLS. */
+  /** A datagram that looks like DTLS came. */
   dtls(socket: number, from: PeerAddress, datagram: Buffer): void;
   /** An authentic compound packet, decrypted. Generic NACKs have been served already. */
   rtcp(viewer: number, packet: Buffer): void;
-  /** An authentic RTP packet, decrypted. `at`: when it came, ms of a clock of its own that runs evenly. */
+  /** An authentic RTP packet, decrypted. `at`: arrival, ms of a monotonic clock of the fanout. */
   rtp(viewer: number, packet: Buffer, at: number): void;
   /** Frames after RFC 4571 to write to a viewer that is reached over TCP. */
   tcp(viewer: number, frames: Buffer): void;
@@ -78,7 +78,7 @@ export interface ViewerPlan {
   readonly slots: readonly SlotPlan[];
 }
 
-/** Since the viewer was opened. */
+/** Counts since the viewer was opened. */
 export interface ViewerCounters {
   readonly packets: number;
   readonly bytes: number;
@@ -91,7 +91,7 @@ export interface ViewerCounters {
   readonly refused: number;
 }
 
-/** Since the fanout was opened. */
+/** Counts since the fanout was opened. */
 export interface FanoutCounters {
   readonly viewers: number;
   readonly datagramsSent: number;
@@ -112,7 +112,7 @@ export interface FanoutCounters {
   readonly nacks: number;
   /** Events dropped because the main thread fell behind. */
   readonly droppedEvents: number;
-  /** The same for datagrams from addresses without a connected peer. */
+  /** Datagrams from addresses without a connected peer, dropped for the same reason. */
   readonly droppedStrangers: number;
   /** Packets over TCP given up because a receiver fell behind. */
   readonly droppedInjected: number;
@@ -128,7 +128,7 @@ export interface DtlsEndpoint {
   close(): void;
 }
 
-/** Told by one endpoint how its handshake goes; `closed` is the last call. */
+/** Follows the handshake of one endpoint; `closed` is the last call. */
 export interface DtlsListener {
   send(datagram: Uint8Array): void;
   /** `fingerprint`: SHA-256 of the peer's certificate, which the caller compares with the signalled one. `keys` are the listener's to wipe. */
@@ -137,7 +137,7 @@ export interface DtlsListener {
   closed(reason: string): void;
 }
 
-/** Numbers of sockets, sources and viewers are its own. The transport that opened it closes it. */
+/** Sends media to viewers; its numbers of sockets, sources and viewers are its own. The transport that opened it closes it. */
 export interface Fanout {
   readonly kind: 'native' | 'script';
   /** Opens a UDP port (0: any). Rejects when it cannot be bound. */
@@ -181,7 +181,7 @@ export const MAX_FIRST_SEQUENCE = 0x8000;
 /** Bytes of one RTP payload: with all headers and the tag it stays below the usual MTU. */
 export const MAX_RTP_PAYLOAD = 1400;
 
-/** Places of one viewer. */
+/** Maximum of source addresses of one viewer. */
 export const MAX_PLACES = 16;
 
 /** Packets of a viewer whose sending is remembered, where they carry transport-wide numbers. */
@@ -190,5 +190,5 @@ export const MAX_SENDS_KEPT = 1024;
 /** Packets of a source that the addon can send again, by default: 1.5 s of a large stream. */
 export const DEFAULT_HISTORY = 1500;
 
-/** Asked of the system for each media port in each direction, bytes: `kSocketBuffer` of the addon. */
+/** Buffer requested from the system for each media port and direction, bytes: `kSocketBuffer` of the addon. */
 export const MEDIA_SOCKET_BUFFER = 8 * 1024 * 1024;

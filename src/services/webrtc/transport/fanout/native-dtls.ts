@@ -36,7 +36,7 @@ export class NativeDtls implements DtlsEndpoint {
   }
 
   #step({ state, error, datagrams }: DtlsOutcome): void {
-    // Before the last flight leaves: the peer's media may be here a moment after it.
+    // Keys are set before the last flight leaves, because the peer's media may follow it at once.
     const isUseless = state === DtlsState.CONNECTED && !this.#connected && !this.#secured();
     for (const datagram of datagrams) this.#listener.send(datagram);
     if (isUseless) this.#end('the peer agreed to no SRTP profile');

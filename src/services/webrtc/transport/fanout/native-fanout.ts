@@ -1,4 +1,4 @@
-/** The fanout in the addon: its threads send and receive, this file only passes orders. */
+/** The fanout in the addon: the addon's threads send and receive, this class passes commands. */
 import { randomInt } from 'node:crypto';
 import type { Handle, NativeAddon } from '../../../../native/addon.ts';
 import type { SrtpKeys } from '../../../../wire/srtp/profile.ts';
@@ -24,7 +24,7 @@ const SEND_MODES = { segmented: 0, batched: 1, single: 2 } as const;
 const EventType = { STUN: 0, DTLS: 1, RTCP: 2, RTP: 3, TCP: 4 } as const;
 const SLOT_FIELDS = 10;
 
-/** How datagrams leave; `segmented` falls back by itself where the kernel cannot. */
+/** The way of sending datagrams; `segmented` falls back by itself where the kernel has no segmentation. */
 export type SendMode = keyof typeof SEND_MODES;
 
 /** `history` counts packets that each source can send again. */

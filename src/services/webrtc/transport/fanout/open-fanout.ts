@@ -18,7 +18,7 @@ export function openFanout(options: {
   readonly certificate: DtlsCertificate;
   readonly listener: FanoutListener;
   readonly threads: number;
-  /** `segmented` unless something else is measured. */
+  /** Default: `segmented`; benches set others. */
   readonly sendMode?: SendMode | undefined;
 }): OpenedFanout {
   const loaded = loadAddon();

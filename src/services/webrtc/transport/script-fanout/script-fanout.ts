@@ -1,6 +1,6 @@
 /**
  * The fanout in JavaScript, for machines without the addon: a handful of viewers at several times the CPU each. It makes no parities and
- * does not keep when packets left: `settingsFor` offers viewers neither.
+ * does not remember send times: `settingsFor` offers viewers neither.
  */
 import { createSocket, type Socket } from 'node:dgram';
 import { isIPv6 } from 'node:net';
@@ -144,7 +144,7 @@ export class ScriptFanout implements Fanout, ViewerWire {
     const viewer = this.#viewers.get(id);
     if (viewer === undefined) return;
     const key = placeKey(socket, from);
-    // Last among them, if it was there already.
+    // A known address becomes the newest.
     viewer.heard.delete(key);
     viewer.heard.add(key);
     this.#places.set(key, viewer);
@@ -228,7 +228,7 @@ export class ScriptFanout implements Fanout, ViewerWire {
     const port = this.#sockets[socket];
     // Port 0 is not a valid destination: `send` would throw.
     if (port === undefined || this.#closed || to.port === 0) return false;
-    // Without it node stores unlimited bytes that the system does not take.
+    // Without this limit Node.js would store unlimited bytes that the system does not take.
     if (port.getSendQueueSize() > MAX_HELD) {
       this.#counters.congested += 1;
       return false;

@@ -3,11 +3,11 @@ import type { PacketizedFrame, SourcePlan } from '../fanout/fanout.ts';
 
 /** Keyframes leave in slices of this many packets, so that they do not flood a downlink's queue. */
 const SLICE_PACKETS = 24;
-/** A queue has room for a beginning of this many packets, so their slices follow each other sooner. */
+/** A downlink's queue has room for this many packets at the beginning of a frame, so their slices follow each other sooner. */
 const QUICK_PACKETS = 72;
 const QUICK_GAP_MS = 1;
 const SLICE_GAP_MS = 3;
-/** However long the frame is, its last slice leaves this many slices after the first. */
+/** Maximum of slices of a frame, however long the frame is. */
 const MAX_SLICES = 8;
 /** Frames that may wait; beyond, the source skips to the next keyframe. */
 const MAX_PENDING_FRAMES = 120;
@@ -42,7 +42,7 @@ export class SourceFrame {
 interface SourceReader {
   /** A keyframe begins: a waiting viewer takes the source from here. */
   join(source: ScriptSource, frame: SourceFrame): void;
-  /** Packets `first` to `last`, the latter not included. */
+  /** Sends the packets from `first` to before `last`. */
   send(source: ScriptSource, frame: SourceFrame, first: number, last: number): void;
   /** The source has ended. */
   leave(source: ScriptSource): void;

@@ -8,7 +8,7 @@ import type { ScriptSource, SourceFrame } from './script-source.ts';
 
 /** The same packet is not sent again more often than this, ms. */
 const RESEND_GAP = 15;
-/** Packets sent again to one viewer: a share of those sent for the first time, or a path that is too narrow gets narrower. */
+/** Retransmissions to one viewer, as a share of its other packets: without a limit a narrow path would get narrower. */
 const RESEND_SHARE = 0.5;
 /** Maximum of retransmissions at once: a large keyframe. */
 const RESEND_BURST = 150;
@@ -45,7 +45,7 @@ interface Slot {
   moved: { readonly frame: SourceFrame; readonly to: number } | null;
 }
 
-/** How packets leave. */
+/** The way to the network. */
 export interface ViewerWire {
   /** Sends a packet to the viewer's present address; drops it while the viewer has none. */
   deliver(viewer: ScriptViewer, packet: Buffer): void;
