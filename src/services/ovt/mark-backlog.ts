@@ -3,7 +3,10 @@ import type { Packet } from '../../media/packet.ts';
 import type { SegmentMark } from '../../media/segment-mark.ts';
 import { toMilliseconds } from '../../media/timebase.ts';
 
-/** Above this, nothing is kept: an edge that joins then starts with the next segment. Below the limit of a connection's queue. */
+/**
+ * Limit of kept bytes; beyond it nothing is kept, and an edge that joins then starts with the next segment. Less than the limit of a
+ * connection's queue.
+ */
 const MAX_BYTES = 12 * 1024 * 1024;
 const MAX_PACKETS = 16_384;
 

@@ -82,7 +82,7 @@ export class MediaFeed {
     else this.unusable += 1;
   }
 
-  /** Whether decoders can start with the packet, and a segment starts with it. */
+  /** Whether decoders can start with the packet and a segment begins with it. */
   #begins({ trackId, dts, flag }: OvtMediaPacket): boolean {
     const placed = this.#mark;
     this.#begun = placed !== null && placed.trackId === trackId && placed.dts === dts && flag !== OvtFlag.NONE;

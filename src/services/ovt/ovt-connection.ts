@@ -21,7 +21,7 @@ import { isProven, newChallenge } from './ovt-key.ts';
 import { MAX_WAITING_BYTES, type OvtLink, OvtSession } from './ovt-session.ts';
 import type { OvtStream } from './ovt-stream.ts';
 
-/** A request has a few hundred bytes. Edges send no media. Like the reference, messages of later versions are ignored. */
+/** A request has a few hundred bytes. Edges send no media. Messages of unknown types are skipped, as the reference server does. */
 const READER_LIMITS = { message: 65_536, media: 0, anyType: true };
 const PAGE = answerToBrowser('This port speaks OVT: other servers pull streams from it, and there is no page.');
 /** Unanswered requests. */

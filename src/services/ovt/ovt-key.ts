@@ -1,4 +1,4 @@
-/** A key shared by servers: an edge proves that it has it, without sending it. */
+/** A key that servers share: an edge proves that it has the key without sending it. */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { OvtRequest } from '../../wire/ovt/message.ts';
 

@@ -243,7 +243,7 @@ export class OvtPublisher implements Publisher {
         if (vhost !== null && command === OvtCommand.DESCRIBE && this.#finder?.isUnknown?.({ vhost, app, stream }) === true) {
           return `There is no such stream here, and ${UNKNOWN_STREAM} (#${vhost}#${app}/${stream})`;
         }
-        // In the words of the reference, which edges log.
+        // In the words of the reference server, which edges log.
         const name = `#${vhost ?? host}#${app}`;
         if (vhost !== null && this.#paths.takeLoop({ vhost, app, stream })) return `${LOOP_REFUSAL} (${name}/${stream})`;
         const isThere = command !== OvtCommand.PLAY || (vhost !== null && hasApplication(vhost, app));

@@ -11,7 +11,7 @@ export const MAX_WAITING_BYTES = 16 * 1024 * 1024;
 /** An edge that has been behind for this time, ms, is disconnected. */
 const MAX_STALL_MS = 10_000;
 
-/** A connection from its sessions' side; it may have several. */
+/** A connection, as seen by its sessions, of which it may have several. */
 export interface OvtLink {
   /** Unsent bytes. */
   readonly waiting: number;

@@ -99,7 +99,7 @@ export class OvtStream implements PublisherStream {
     return describeRelayedStream(this.#options.stream, this.#options.paths, uncommon);
   }
 
-  /** Why the servers `askers` may not have it; null: they may. */
+  /** Why the servers `askers` may not have the stream; null: they may. */
   loopOf(askers: readonly string[]): string | null {
     const { vhost, app, sourceName } = this.#options.stream;
     return this.#options.paths.loopOf({ vhost, app, stream: sourceName }, askers);
@@ -192,7 +192,7 @@ export class OvtStream implements PublisherStream {
   #sendBacklog(session: OvtSession, handle: SessionHandle): void {
     const facts = this.#mark?.facts;
     if (facts === undefined) return;
-    // Packet numbers continue for connected edges.
+    // The packet numbers of connected edges must continue, so the backlog has its own packetizer.
     const packetizer = new MediaPacketizer(this.#options.stream.id);
     let sent = 0;
     for (const { packet, mark } of this.#backlog.packets) {

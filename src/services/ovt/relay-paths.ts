@@ -65,7 +65,7 @@ export class RelayPaths {
     return path.length > MAX_HOPS ? `${LOOP_REFUSAL}: it has passed more than ${MAX_HOPS} servers` : null;
   }
 
-  /** `stream` could not be pulled because of a circle. */
+  /** `stream` could not be pulled because it would go in a loop. */
   noteLoop(stream: StreamAddress): void {
     this.#loops.add(streamKey(stream));
     for (const oldest of this.#loops) {
@@ -74,7 +74,7 @@ export class RelayPaths {
     }
   }
 
-  /** Whether the last attempt to pull `stream` ended in a circle; true only once. */
+  /** Whether the last attempt to pull `stream` ended in a loop; true only once. */
   takeLoop(stream: StreamAddress): boolean {
     return this.#loops.delete(streamKey(stream));
   }

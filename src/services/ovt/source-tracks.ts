@@ -93,7 +93,7 @@ function plainAac(sampleRate: number, channels: number): Uint8Array {
   return buildAudioSpecificConfig({ objectType: AacObjectType.LC, sampleRate: sampleRate || 48_000, channelConfiguration });
 }
 
-/** The configuration, or null if it is invalid: frames carry theirs in-band as well. */
+/** The configuration, or null if it is invalid: frames carry their parameters in-band, too. */
 function usable(config: Uint8Array | null, understand: (config: Uint8Array) => unknown): Uint8Array | null {
   if (config === null) return null;
   try {

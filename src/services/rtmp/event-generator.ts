@@ -8,11 +8,11 @@ import type { RtmpDataEvent } from '../../wire/rtmp/command.ts';
 
 type RuleConfig = NonNullable<RtmpProviderConfig['eventGenerator']>['event'][number];
 
-/** How every trigger begins. */
+/** The beginning of every trigger. */
 const SUBJECT = 'AMFDataMessage';
 /** Macro for the value that fired the rule. */
 const VALUE_MACRO = '${TriggerValue}';
-/** Longer values are no labels: the tag must fit an event. */
+/** Longer values are cut, because the tag must fit an event. */
 const MAX_VALUE = 16_384;
 const TARGETS: Readonly<Record<NonNullable<RuleConfig['hLSID3v2']>['eventType'], EventTarget>> = {
   video: 'video',
@@ -21,7 +21,7 @@ const TARGETS: Readonly<Record<NonNullable<RuleConfig['hLSID3v2']>['eventType'],
   both: 'all',
 };
 
-/** The events that a message makes, in the order of the rules; their time is that of the message. */
+/** Events for a message, in the order of the rules, with the time of the message. */
 export function eventsOf(rules: readonly RuleConfig[], message: RtmpDataEvent, seconds: number): SourceEvent[] {
   return rules.flatMap(({ trigger, hLSID3v2: wanted }) => {
     if (wanted === undefined) return [];

@@ -12,9 +12,9 @@ import { type AudioState, adopt, needsConfig, SourceTracks, type TrackState } fr
 import { TimestampUnwrapper } from './timestamp-unwrapper.ts';
 
 const MIN_CONFIG = 2;
-/** Limit of unsupported codecs that are reported to a publisher: more are deliberate. */
+/** Limit of unsupported codecs that are logged for a publisher: more are deliberate. */
 const MAX_TOLD_CODECS = 8;
-/** An AV1 temporal delimiter with its size byte: it says nothing between packets. */
+/** Header of an AV1 temporal delimiter, which means nothing in a packet. */
 const AV1_TEMPORAL_DELIMITER = 0x12;
 const NONE: ReadonlySet<number> = new Set();
 /** Flag in the first byte of an enhanced video tag (IsExHeader). */
@@ -26,9 +26,9 @@ export const ENHANCED = 'Enhanced RTMP';
 export interface PublishFeedCounters {
   /** Audio and video messages, usable or not. */
   readonly messages: number;
-  /** Cut off or malformed tags. */
+  /** Truncated or malformed tags. */
   readonly malformed: number;
-  /** Tags of codecs this server does not take, and of tracks beyond the limit. */
+  /** Tags of unsupported codecs, and of tracks beyond the limit. */
   readonly unsupported: number;
   /** Frames of tracks whose sequence header had not come. */
   readonly undecodable: number;
@@ -92,12 +92,12 @@ export class PublishFeed implements PublishFeedCounters {
     return this.#unready + this.#starter.undecodable;
   }
 
-  /** A time of the wire past its wraps, ms. */
+  /** A timestamp of the wire, continued past its wraps, ms. */
   timeOf(wireTimestamp: number): number {
     return this.#time.near(wireTimestamp);
   }
 
-  /** A description of the stream. A description that comes while the stream runs does not change it. */
+  /** A description of the stream; it does not change a running stream. */
   describe(metadata: FlvMetadata): void {
     this.#tracks.describe(metadata);
     this.#describeAgain();
@@ -136,7 +136,7 @@ export class PublishFeed implements PublishFeedCounters {
     }
   }
 
-  /** Starts without the missing tracks when they keep us waiting too long. `now` is monotonic, milliseconds. */
+  /** Starts without missing tracks when the wait is over. `now`: monotonic, ms. */
   checkStart(now: number): void {
     try {
       this.#starter.checkStart(now);
@@ -191,7 +191,7 @@ export class PublishFeed implements PublishFeedCounters {
     this.#describeAgain();
   }
 
-  /** Other tracks may be expected than before, and ready tracks described better; a running stream is left unchanged. */
+  /** Updates the expected tracks and the descriptions of ready tracks; a running stream is left unchanged. */
   #describeAgain(): void {
     if (this.started) return;
     this.#starter.expect(this.#tracks.expected, NONE);

@@ -1,10 +1,10 @@
-/** From the user's input, in `connect` and `publish`, to host, application and stream name. */
+/** Host, application and stream name, from the user's input in `connect` and `publish`. */
 import type { NewUrl } from '../../access/new-url.ts';
 import { formatRtmpUrl, parseRtmpUrl, parseStreamKey, type RtmpUrl } from '../../wire/rtmp/rtmp-url.ts';
 
-/** Where a publication goes. */
+/** The target of a publication. */
 export interface PublishTarget {
-  /** Host name the client asked for, without brackets; the virtual host is found by it. */
+  /** Host name that the client requested, without brackets: it leads to the virtual host. */
   readonly host: string;
   readonly app: string;
   readonly stream: string;
@@ -30,13 +30,13 @@ export function connectUrl(fields: { tcUrl: unknown; app: unknown }, local: Loca
   return { ...url, host: url.host === '' ? local.host : url.host, port: url.port === 0 ? local.port : url.port };
 }
 
-/** Where a control server sends a publisher instead of `target`. */
+/** The target that a control server names for a publisher. */
 export function redirected({ host, path }: NewUrl, url: string): PublishTarget {
   const [, app = '', stream = ''] = path.split('/');
   return { host, app, stream, url };
 }
 
-/** A stream name in the URL wins over the one published under. Null when there is no name at all. */
+/** The target for the URL of `connect` and the key of `publish`. A stream name in the URL precedes the key. Null without a name. */
 export function publishTarget(url: RtmpUrl, streamKey: string): PublishTarget | null {
   const key = parseStreamKey(streamKey);
   const stream = url.stream === '' ? key.name : url.stream;

@@ -12,7 +12,10 @@ import { connectRefused } from './replies.ts';
 import { unpublishedLimits } from './rtmp-connection.ts';
 import type { RtmpLimits, RtmpTimeouts } from './rtmp-options.ts';
 
-/** Limit of answered encoders per second, because each answer costs a handshake. In a flood the others are closed without an answer. */
+/**
+ * Limit of answered encoders per second, because each answer costs a handshake. In a flood, further encoders are disconnected without an
+ * answer.
+ */
 const MAX_TOLD_PER_SECOND = 8;
 const DESCRIPTION = 'Too many connections, of your address or of all: try again later.';
 

@@ -1,4 +1,4 @@
-/** The answers of the server, with the texts existing encoders know. */
+/** Answers of the server, with the texts that encoders know. */
 import { AUDIO_FOURCCS, VIDEO_FOURCCS } from '../../containers/flv/fourcc.ts';
 import { AmfObject, type AmfValue } from '../../wire/rtmp/amf.ts';
 import { commandMessage } from '../../wire/rtmp/command.ts';
@@ -17,11 +17,11 @@ export const MESSAGE_STREAM_ID = 1;
 
 const SERVER_VERSION = '3,5,2,654';
 const CAPABILITIES = 31;
-/** Enhanced RTMP: multitrack is taken, the ModEx chain is parsed. */
+/** Enhanced RTMP: multitrack is accepted, the ModEx chain is parsed. */
 const CAPS_EX = 0x02 | 0x04;
 const CAN_FORWARD = 0x04;
 
-/** `_result` of `connect`. `enhanced` tells a client that asked what Enhanced RTMP it may send. */
+/** `_result` of `connect`. `enhanced`: names the parts of Enhanced RTMP that the client may send. */
 export function connectResult(options: {
   transactionId: number;
   clientId: number;
@@ -67,7 +67,7 @@ export function refused(code: RefusalStatus, description: string): RtmpMessage {
   return onStatus(AmfObject.of({ level: 'error', code, description }));
 }
 
-/** `_error`, the answer to a `connect` that leads nowhere. */
+/** `_error`, the answer to a refused `connect`. */
 export function connectRefused(
   transactionId: number,
   description: string,

@@ -31,11 +31,11 @@ const PAGE = answerToBrowser('This port speaks RTMP: encoders publish to it, and
 const KEEP_ALIVE_DELAY_MS = 10_000;
 /** A peer that wants acknowledgements more often than this, bytes, may stop sending until it gets them. */
 const MIN_RESTING_WINDOW = 512 * 1024;
-/** Unfinished messages of full length a peer may have before it publishes. */
+/** Maximum of unfinished messages of full length before a peer publishes. */
 const MAX_UNPUBLISHED_MESSAGES = 4;
 /** Before `publish`, at most this many bytes of a message are allocated in advance: commands are shorter. */
 const MAX_UNPUBLISHED_TRUST = 4096;
-/** Malformed messages may come this many seconds' worth at once: an encoder may begin with an unreadable track. */
+/** Malformed messages of this many seconds may come at once, because an encoder may begin with an unreadable track. */
 const MALFORMED_SECONDS = 5;
 
 /** By the urgency of the next data. */
@@ -51,7 +51,7 @@ export interface RtmpConnectionOptions {
   readonly id: number;
   /** As the server accepted it, paused. */
   readonly socket: Socket;
-  /** Where the peer is, which a proxy may have told. */
+  /** Address of the peer, which a proxy may have told. */
   readonly client: ClientEnd;
   readonly reader: SocketReader;
   readonly scheme: 'rtmp' | 'rtmps';
@@ -61,11 +61,11 @@ export interface RtmpConnectionOptions {
   readonly turns: Turns;
   readonly logger: Logger;
   readonly clock: Clock;
-  /** When it was accepted, monotonic: the TLS handshake is over by now. Absent: just now. */
+  /** Monotonic time when the socket was accepted, before a TLS handshake. Absent: now. */
   readonly acceptedAt?: number | undefined;
   readonly limits: RtmpLimits;
   readonly timeouts: RtmpTimeouts;
-  /** Enhanced RTMP is taken. */
+  /** Enhanced RTMP is accepted. */
   readonly enhanced: boolean;
   /** The peer speaks another protocol; `why` is a fixed sentence. The connection closes by itself. */
   readonly onForeign?: (why: string) => void;
@@ -102,11 +102,11 @@ export class RtmpConnection {
   readonly #turns: Turns;
   readonly #client: string;
   readonly #onForeign: ((why: string) => void) | undefined;
-  /** Said before it publishes, and waiting for its turn; nothing more is read meanwhile. */
+  /** Data from before `publish` that waits for its turn; nothing more is read meanwhile. */
   #waiting: Newcomer | null = null;
-  /** The peer has gone, and that waits for its turn. */
+  /** The peer has left, and the end of its stream waits for its turn. */
   #leaving = false;
-  /** The core wants nothing more for now. */
+  /** The core has paused the publisher. */
   #congested = false;
   readonly #discards: TokenBucket;
   readonly #malformed: TokenBucket;
@@ -170,7 +170,7 @@ export class RtmpConnection {
     if (this.#finish(reason)) this.#socket.destroy();
   }
 
-  /** Like `close`, but does not wait for a peer that is still to receive the reason either. Idempotent. */
+  /** Like `close`, but also cuts a connection whose peer is still to receive the reason. Idempotent. */
   cut(reason: CloseReason): void {
     this.#finish(reason);
     this.#socket.destroy();
@@ -234,7 +234,7 @@ export class RtmpConnection {
     });
   }
 
-  /** The peer has gone. To end a stream is dear as well, and many may go at once. */
+  /** The peer has left. The end of a stream waits for its turn, because it is expensive and many peers may leave at once. */
   #leave(detail: string): void {
     if (this.#closeReason !== null || this.#leaving) return;
     this.#leaving = true;
@@ -295,7 +295,7 @@ export class RtmpConnection {
     };
     this.#turns.take(newcomer);
     if (isIn || this.closed) return rest;
-    // The buffer is the reader's.
+    // The reader will overwrite the buffer.
     held = Buffer.from(data.subarray(0, length));
     this.#waiting = newcomer;
     this.#socket.pause();
@@ -371,7 +371,7 @@ export class RtmpConnection {
         this.#closeOnError(error);
       }
     };
-    // Behind this turn, and then a whole one.
+    // After this turn, and then a whole one.
     setImmediate(() => setImmediate(look));
   }
 
@@ -381,7 +381,7 @@ export class RtmpConnection {
     throw new ProtocolError('RTMP_DISCARDED', `more than ${discardsPerSecond} messages a second were begun and not finished`);
   }
 
-  /** The encoder is not notified and continues: without this line the missing video would be unexplained. */
+  /** The encoder is not notified and continues: without this line nothing would explain the missing track. */
   #tellUnsupported(what: 'video' | 'audio', text: string): void {
     if (text === ENHANCED) {
       this.#logger.warn({ unsupported: text }, `the ${what} is left out: it needs ${text}, which is off (Modules/ERTMP)`);
@@ -431,7 +431,7 @@ export class RtmpConnection {
     this.#seenMessages = 0;
     this.#messagesSeenAt = this.#publishedAt;
     this.#reader.setLimits(this.#limits);
-    // A peer that vanished without a word is found by the system's probes, also when silence is allowed.
+    // The system's probes find a peer that vanished, also where silence is allowed.
     this.#socket.setKeepAlive(true, KEEP_ALIVE_DELAY_MS);
     this.#logger = this.#connectionLogger.child({ vhost, app: target.app, stream: target.stream });
     this.#logger.info({}, 'RTMP stream published');
@@ -440,7 +440,7 @@ export class RtmpConnection {
   #onUnpublished(counters: PublishFeedCounters): void {
     this.#publishedAt = null;
     this.#bytesSeenAt = this.#clock.monotonic();
-    // A publication without media is no reason to be waited for longer.
+    // A publication without media does not extend the time to publish.
     if (counters.messages > 0) this.#unpublishedSince = this.#bytesSeenAt;
     this.#logger.info(summary(counters), 'RTMP stream unpublished');
     this.#logger = this.#connectionLogger;

@@ -29,7 +29,7 @@ export interface RtmpTimeouts {
   /** For an encoder that is refused for lack of room. */
   readonly refusal: number;
 }
-/** Used for every timeout not given. */
+/** The default timeouts. */
 export const DEFAULT_RTMP_TIMEOUTS: RtmpTimeouts = {
   handshake: 10_000,
   unpublishedSilence: 3000,
@@ -41,7 +41,7 @@ export const DEFAULT_RTMP_TIMEOUTS: RtmpTimeouts = {
   refusal: 1000,
 };
 
-/** Limits of one peer, and of all together. */
+/** Limits of one peer, and of all peers. */
 export interface RtmpLimits {
   /** Connections at once; more are closed as they come. */
   readonly connections: number;
@@ -69,7 +69,7 @@ export interface RtmpLimits {
   readonly tracks: number;
   readonly amf: AmfLimits;
 }
-/** Used for every limit not given. */
+/** The default limits. */
 export const DEFAULT_RTMP_LIMITS: RtmpLimits = {
   connections: 2000,
   mediaBytes: MAX_MESSAGE_LENGTH,
@@ -100,14 +100,15 @@ export interface RtmpProviderOptions {
   /** If present, the listener speaks RTMPS only; without a certificate every handshake fails. */
   readonly tls?: readonly Certificate[];
   /**
-   * A client has connected, which may want the name of a stream of another listener: all listeners are to read their resting sockets, this one too.
+   * A client has connected, which may want the name of a stream of another listener: all listeners, this one included, must read their
+   * resting sockets.
    */
   readonly onArrival?: () => void;
   /** Limits connections and finds clients behind proxies; absent: no limits and no proxies. */
   readonly entry?: ConnectionGate;
   /** Connections, and their messages before they publish, wait for their turns; absent: they are processed at once. */
   readonly turns?: Turns;
-  /** False: what only Enhanced RTMP can say is left out. Default: true. */
+  /** False: tags of Enhanced RTMP are left out. Default: true. */
   readonly enhanced?: boolean;
   readonly timeouts?: Partial<RtmpTimeouts>;
   readonly limits?: Partial<RtmpLimits>;

@@ -1,4 +1,4 @@
-/** The RTMP listener: accepts publishers, bounds their number and keeps their deadlines. */
+/** The RTMP listener: accepts publishers, limits their number and applies their deadlines. */
 import { once } from 'node:events';
 import net from 'node:net';
 import tls from 'node:tls';
@@ -41,7 +41,7 @@ export class RtmpProvider {
   readonly #reader = new SocketReader();
   readonly #connections = new Set<RtmpConnection>();
   readonly #certificates = new CertificateChoice();
-  /** Every accepted socket, those still in the TLS handshake included. */
+  /** Every accepted socket, including those in the TLS handshake. */
   readonly #sockets = new Set<net.Socket>();
   /** Accept times of connections that use TLS, until they end. */
   readonly #acceptedAt = new Map<string, number>();
@@ -135,7 +135,7 @@ export class RtmpProvider {
     return server;
   }
 
-  /** Lets a connection in, or not. */
+  /** Admits or refuses a connection. */
   #enter(socket: net.Socket): void {
     const secure = this.#secure;
     this.#sockets.add(socket);
@@ -143,7 +143,7 @@ export class RtmpProvider {
     const begin = (): void => {
       this.accepted += 1;
       if (secure === null) this.#await(socket, refuse);
-      // It never listens itself: connections are counted before anything is done for them.
+      // The TLS server never listens: connections are counted before the handshake.
       else this.#secureFrom(socket, secure);
     };
     const refuse = (): void => {
@@ -201,7 +201,7 @@ export class RtmpProvider {
 
   #accept(socket: net.Socket): void {
     this.#lastSession += 1;
-    // A publisher may be back: what its last connection left is read before it asks for its stream.
+    // A publisher may be back: the data and the end of its last connection are read before it asks for its stream.
     if (this.#options.onArrival === undefined) this.readNow();
     else this.#options.onArrival();
     this.#keepSweeping();
@@ -254,7 +254,7 @@ export class RtmpProvider {
     if (this.#connections.size > 0) this.#keepSweeping();
   }
 
-  /** A connection that fails at it ends by itself. Streams begin here, so that all of them may be too much for one turn of the loop. */
+  /** A connection that fails ends by itself. Streams begin here, so all checks may take too long for one turn of the event loop. */
   #checkDeadlines(): void {
     const from = performance.now();
     this.#due ??= this.#connections.values();
@@ -268,7 +268,7 @@ export class RtmpProvider {
   }
 }
 
-/** The end of a connection, the same for what runs on top of it. */
+/** The remote end of a connection, the same for the TLS socket on top of it. */
 function keyOf({ remoteAddress = '', remotePort = 0 }: net.Socket): string {
   return `${remoteAddress} ${remotePort}`;
 }

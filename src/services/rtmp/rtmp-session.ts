@@ -43,10 +43,10 @@ export interface SessionLink {
   readonly local: LocalEnd;
   /** Shown as the URL of the source, `TCP://address:port`. */
   readonly sourceUrl: string;
-  /** Where the peer is. */
+  /** Address of the peer. */
   readonly client: ClientEnd;
   send(message: RtmpMessage): void;
-  /** Tells the peer how long chunks are from now on, and writes such. */
+  /** Announces the length of chunks to the peer, and uses it. */
   setChunkSize(size: number): void;
   /** The publication is open: media messages may be as long as their limit. */
   onPublishing(vhost: string, target: PublishTarget): void;
@@ -54,7 +54,7 @@ export interface SessionLink {
   onStarted(tracks: readonly SourceTrack[]): void;
   /** The publisher ended the publication and may begin another. */
   onUnpublished(counters: PublishFeedCounters): void;
-  /** A message cannot be read. Throws `ProtocolError` when these are too many. */
+  /** A message cannot be read. Throws `ProtocolError` when there are too many such messages. */
   onMalformed(what: string): void;
   /** Once for each codec that cannot be carried; `what` is the track. */
   onUnsupported(what: 'video' | 'audio', codec: string): void;
@@ -82,7 +82,7 @@ export interface SessionRefusal {
   readonly stream?: string;
 }
 
-/** Error texts for a client, which is untrusted: they reveal nothing about others. */
+/** Error texts for an untrusted client: they reveal nothing about other clients. */
 export const RTMP_REFUSALS: Readonly<Record<IngestRefused['code'], readonly [RefusalStatus, (target: PublishTarget) => string]>> = {
   'no-virtual-host': ['NetConnection.Connect.Rejected', ({ host }) => `There is no virtual host for '${host}'.`],
   'no-application': ['NetConnection.Connect.InvalidApp', ({ app }) => `There is no application '${app}'.`],
@@ -107,7 +107,7 @@ interface Publication {
   readonly admitted: Admitted;
   readonly ingest: IngestStream;
   readonly feed: PublishFeed;
-  /** As the client wrote it in `publish`, query apart. */
+  /** The key as the client wrote it in `publish`, without its query. */
   readonly keyName: string;
 }
 
@@ -119,7 +119,7 @@ interface Judging {
 
 /** Processes the messages of one connection. Throws `ProtocolError` for messages that no publisher may send. */
 export class RtmpSession {
-  /** Data and command messages that were well-formed but of no use here. */
+  /** Well-formed data and command messages without a use here. */
   ignored = 0;
   /** Data messages that could not be read. */
   malformedData = 0;
@@ -166,7 +166,7 @@ export class RtmpSession {
     return this.#judging !== null;
   }
 
-  /** Any message but protocol control. Does nothing after `end`. */
+  /** Takes any message but protocol control. Does nothing after `end`. */
   receive(message: RtmpMessage): void {
     if (this.#ended) return;
     if (this.#judging !== null) {
@@ -336,7 +336,7 @@ export class RtmpSession {
       this.#link.closeAfterFlush({ code: 'denied', detail: `access denied, ${code}: ${reason}` });
     }
     if (!hasWaited || this.#publication === null) return;
-    // Any of the messages may have it paused again.
+    // Each of the messages may pause reading again.
     this.#link.resumeReading();
     for (const message of messages) this.receive(message);
   }
@@ -370,7 +370,7 @@ export class RtmpSession {
     this.#link.send(publishStarted(this.#clientId));
   }
 
-  /** The reference sends no status; a closed connection alone leaves the user of the encoder guessing. */
+  /** The reference server sends no status, but a closed connection alone does not tell the user of the encoder why. */
   #openIngest(target: PublishTarget): IngestStream | null {
     try {
       return this.#gate.openIngest(
@@ -400,8 +400,8 @@ export class RtmpSession {
   }
 
   /**
-   * The core disconnects the peer; a peer that did nothing wrong gets the reason. The detail may name servers of the operator, so it is for
-   * the log only.
+   * The core disconnects the peer, which gets the reason if it did nothing wrong. The detail may name servers of the operator, so only the
+   * log has it.
    */
   #sendAway(reason: CloseReason, { app, stream }: PublishTarget): void {
     const description = SENT_AWAY[reason.code];
@@ -434,7 +434,7 @@ export class RtmpSession {
     this.#link.onUnpublished(publication.feed);
   }
 
-  /** Encoders send sloppy metadata; that costs the metadata, not the stream. */
+  /** Encoders send malformed metadata: it is ignored, and the stream continues. */
   #receiveData(message: RtmpMessage): void {
     try {
       const event = parseDataEvent(message, this.#limits.amf);

@@ -7,7 +7,7 @@ import { AudioCodec, BitstreamFormat, VideoCodec } from '../../media/codec.ts';
 import { MILLISECONDS } from '../../media/timebase.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 
-/** Ids of the tracks every classic publisher has; further ones of a multitrack publisher count from the bases. */
+/** Ids of the tracks of every publisher; ids of the further tracks of a multitrack publisher follow the bases. */
 const VIDEO_TRACK_ID = 0;
 const AUDIO_TRACK_ID = 1;
 const FURTHER_VIDEO_BASE = 100;
@@ -32,7 +32,7 @@ export interface AudioState {
   codec: AudioCodec;
   config: Uint8Array | null;
   ready: boolean;
-  /** Told by a multichannel message; 0 when none came. */
+  /** From a multichannel message; 0 without one. */
   channels: number;
 }
 
@@ -56,7 +56,7 @@ export class SourceTracks {
   }
 
   /**
-   * Ids of the expected tracks, in order: announced ones and usable ones. Without an announcement one video and one audio track are
+   * Ids of the expected tracks, in order: announced tracks and usable tracks. Without an announcement one video and one audio track are
    * expected.
    */
   get expected(): number[] {
@@ -87,12 +87,12 @@ export class SourceTracks {
     return state;
   }
 
-  /** All usable tracks as the core wants them. */
+  /** All usable tracks, in the form of the core. */
   list(): SourceTrack[] {
     return this.#readyStates().map((state) => this.source(state));
   }
 
-  /** One track as the core wants it. */
+  /** One track, in the form of the core. */
   source(state: TrackState): SourceTrack {
     return state.type === 'video' ? this.#videoTrack(state) : this.#audioTrack(state);
   }
@@ -171,7 +171,7 @@ function videoFormat(codec: VideoCodec): BitstreamFormat {
   return codec === VideoCodec.AV1 ? BitstreamFormat.OBU : BitstreamFormat.RAW;
 }
 
-/** Null when the sequence header cannot be read: the metadata is then all there is, and the router judges the header. */
+/** Null if the sequence header cannot be read: then the metadata counts, and the router judges the header. */
 function audioShape(codec: AudioCodec, config: Uint8Array): AudioDescription | null {
   try {
     return describeAudio(codec, config);

@@ -8,7 +8,7 @@ export class TimestampUnwrapper {
     return this.#last;
   }
 
-  /** The same for the time of something else, which changes nothing. */
+  /** Continues another timestamp of the same clock, without a change of state. */
   near(timestamp: number): number {
     return this.#last === null ? timestamp : this.#last + ((timestamp - this.#last) | 0);
   }

@@ -1,4 +1,7 @@
-/** Access control of SRT callers, publishers and players alike. A handshake cannot wait, so who is to be waited for is connected first. */
+/**
+ * Access control of SRT callers, publishers and players alike. A handshake cannot wait: a caller whose verdict takes time is connected
+ * before it is admitted.
+ */
 import { type Admitted, type Direction, type Gatekeeper, OPEN, type Verdict, whenJudged } from '../../access/access-check.ts';
 import { plainAddress } from '../../util/client-address.ts';
 import type { SrtCloseReason, SrtConnection } from '../../wire/srt/connection.ts';
@@ -23,7 +26,7 @@ export interface AdmissionRequest {
   readonly now: () => number;
   /** Serves an admitted caller at `target`, which may differ from the requested one, or returns the reason for a refusal. */
   readonly open: (target: SrtTarget) => LimitedSession | RejectionCode;
-  /** We failed on it. */
+  /** The server failed on the caller. */
   readonly onFault: (error: unknown) => void;
 }
 
@@ -46,7 +49,7 @@ export function admitCaller(access: Gatekeeper, request: AdmissionRequest): SrtS
   return refused ?? session;
 }
 
-/** The target that a control server names for a caller; without a playlist in that URL the caller gets the requested playlist. */
+/** The target that a control server names for a caller; a URL without a playlist leaves the requested playlist. */
 function redirected(newUrl: string, { playlist }: SrtTarget): SrtTarget {
   const target = parseStreamId(newUrl.replace(/^[^:]*:/, 'srt:'));
   // Calls without a stream name are refused earlier.
@@ -54,7 +57,7 @@ function redirected(newUrl: string, { playlist }: SrtTarget): SrtTarget {
   return { ...target, playlist: target.playlist ?? playlist };
 }
 
-/** Stands between a connection and its session: until that is there, and for the time that it may stay. */
+/** Stands between a connection and its session: holds data until there is a session, which ends with the admission. */
 class AdmittedSession implements SrtSession {
   readonly #request: AdmissionRequest;
   #session: LimitedSession | null = null;
@@ -68,7 +71,7 @@ class AdmittedSession implements SrtSession {
     this.#request = request;
   }
 
-  /** Opens the session when there is a verdict; who is refused then loses its connection. */
+  /** Opens the session when there is a verdict; a refused caller loses its connection. */
   await(judgement: Promise<Verdict>): void {
     const { now, onFault } = this.#request;
     const close = (detail: string): void => this.#connection?.close(detail, now());

@@ -20,7 +20,7 @@ import { type CallerRefusal, DEFAULT_SRT_TIMEOUTS, SrtPublication, type SrtTimeo
 
 /** Interval of checking deadlines. */
 const SWEEP_INTERVAL_MS = 100;
-/** Encoders of one port at once, unless told otherwise. */
+/** Default maximum of connected encoders of one port. */
 export const MAX_SRT_ENCODERS = 2000;
 
 /** The listening addresses, and the target of streams. Absent timeouts have their defaults. */
@@ -34,7 +34,7 @@ export interface SrtProviderOptions extends SrtListenerConfig {
   readonly audioLabels?: (stream: IngestStream, target: SrtTarget) => readonly AudioMapEntry[];
   readonly timeouts?: Partial<SrtTimeouts>;
   readonly feedLimits?: Partial<StarterLimits>;
-  /** Connections of one port at once. */
+  /** Maximum of connections of one port. */
   readonly maxConnections?: number;
 }
 
@@ -80,7 +80,7 @@ export class SrtProvider {
     return this.#publications.size;
   }
 
-  /** Figures of every encoder's connection, as they are now: what metrics read. */
+  /** Present figures of every encoder's connection, for metrics. */
   statistics(): LinkStatistics[] {
     return this.#reporter.statistics();
   }

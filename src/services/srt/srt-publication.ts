@@ -23,7 +23,7 @@ export interface SrtTimeouts {
   /** From the handshake to the first usable track. */
   readonly firstTrack: number;
 }
-/** Used for every timeout not given. */
+/** The default timeouts. */
 export const DEFAULT_SRT_TIMEOUTS: SrtTimeouts = { unpublishedSilence: 3000, firstTrack: 15_000 };
 
 /** Dependencies of each publication. */
@@ -52,7 +52,7 @@ export interface CallerRefusal {
   readonly detail: string;
 }
 
-/** A caller that does not state a mode is taken for a publisher. */
+/** For a caller that does not state a mode, and counts as a publisher. */
 const FOR_PLAYERS = 'to play it, call the port of Bind/Publishers/SRT';
 
 /** The rejection for a caller whose stream the core refuses. */
@@ -82,7 +82,7 @@ interface Opened {
   readonly program: number | null;
 }
 
-/** Owns its connection. It ends with a reason, whichever side ends it. */
+/** Owns its connection. Ends with a reason, whichever side ends it. */
 export class SrtPublication implements LimitedSession, WatchedLink {
   readonly labels: LinkLabels;
   readonly logger: Logger;
@@ -116,7 +116,7 @@ export class SrtPublication implements LimitedSession, WatchedLink {
     });
   }
 
-  /** Registers the stream in one step with its check; the connection comes with `onOpen`. */
+  /** Checks and registers the stream in one step; the connection comes with `onOpen`. */
   static open(options: SrtPublicationOptions): SrtPublication | CallerRefusal {
     const { target, call, gate } = options;
     const peer = hostPort(call.peer.address, call.peer.port);
@@ -197,7 +197,7 @@ export class SrtPublication implements LimitedSession, WatchedLink {
     this.#finish(reason);
   }
 
-  /** One sender's media must not harm the others. */
+  /** Media of one sender must not harm other streams. */
   #fail(error: unknown): void {
     const reason: CloseReason = { code: 'peer-error', detail: faultDetail(error, this.logger, 'SRT connection') };
     this.#closeReason = reason;

@@ -30,12 +30,12 @@ import { SrtViewer } from './srt-viewer.ts';
 
 const DEFAULT_PLAYLIST_NAME = 'srt_default';
 const DEFAULT_PLAYLIST_FILE = 'playlist';
-/** Players of one port at once, unless told otherwise. */
+/** Default maximum of connected players of one port. */
 export const MAX_SRT_VIEWERS = 5000;
 
 /** Dependencies of listening beyond the listener's own configuration. */
 export interface SrtEgressOptions extends SrtListenerConfig {
-  /** Players of one port at once. */
+  /** Maximum of connected players of one port. */
   readonly maxConnections?: number;
 }
 
@@ -80,12 +80,12 @@ export class SrtPublisher implements Publisher {
     return this.#listeners.flatMap(({ ports }) => ports.map(({ port }) => port));
   }
 
-  /** Figures of every viewer's connection, as they are now: what metrics read. */
+  /** Present figures of every viewer's connection, for metrics. */
   statistics(): LinkStatistics[] {
     return this.#reporter.statistics();
   }
 
-  /** First video and first audio that a transport stream can carry; AAC, which every receiver knows, before other audio. */
+  /** The first video and the first audio that a transport stream can carry; AAC, which every receiver knows, before other audio. */
   defaultPlaylist(tracks: readonly Track[]): Playlist | null {
     return defaultPlaylist(
       tracks,
@@ -201,7 +201,7 @@ export class SrtPublisher implements Publisher {
     });
   }
 
-  /** The handshake could not wait for the origin; the viewer of a stream that does not come is disconnected now. */
+  /** The handshake could not wait for the origin: if the stream has not come, the viewer is disconnected now. */
   #joinFetched(wanted: WantedStream, fileName: string, viewer: SrtViewer): void {
     const stream = this.#streams.get(streamKey(wanted));
     if (stream?.serves(fileName) === true) stream.join(fileName, viewer);

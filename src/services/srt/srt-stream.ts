@@ -16,7 +16,7 @@ interface Channel {
   readonly viewers: Map<SrtViewer, SessionHandle>;
 }
 
-/** Made by the publisher, closed by the core, which sends all its viewers away. A second `close` has no effect. */
+/** Made by the publisher, closed by the core, which disconnects all viewers. A second `close` has no effect. */
 export class SrtStream implements PublisherStream {
   readonly #stream: PublishableStream;
   readonly #onClosed: () => void;
@@ -41,7 +41,7 @@ export class SrtStream implements PublisherStream {
     return this.#channels.size > 0 ? Urgency.REAL_TIME : Urgency.NONE;
   }
 
-  /** True when the playlist exists and something of it can be carried. */
+  /** True if the playlist exists and a transport stream can carry a track of it. */
   serves(fileName: string): boolean {
     return !this.#closed && this.#tracksOf(fileName) !== null;
   }

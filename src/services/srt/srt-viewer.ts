@@ -90,7 +90,7 @@ export class SrtViewer implements LimitedSession, WatchedLink {
     this.#options.onJoined(this);
   }
 
-  /** Viewers have nothing to say. */
+  /** Viewers send no data. */
   onData(_payload: Uint8Array): void {}
 
   onClosed({ code, detail }: SrtCloseReason): void {
