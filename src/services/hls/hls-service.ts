@@ -20,7 +20,7 @@ import { PartTimeliness } from './packager/fmp4/part-timeliness.ts';
 import type { SegmentSource } from './packager/segment-observer.ts';
 import { HlsPublisher } from './packager/ts/hls-publisher.ts';
 
-/** How a packaged output stream is found by name. */
+/** Finds a packaged output stream by its name. */
 type FindSegments = (address: StreamAddress) => SegmentSource | undefined;
 
 /** Returns also the dumps for the API, and the lookup of packaged streams. The ports are those of all HTTP services. */

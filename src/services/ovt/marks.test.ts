@@ -83,7 +83,7 @@ async function pull(relay = true): Promise<RecordingSink> {
   return sink;
 }
 
-/** An edge that is there already, from the first of these packets on: for the first of all nothing is held. */
+/** Connects an edge before `packets`, because no packets are held before the first edge. */
 async function another(packets: readonly Packet[]): Promise<void> {
   playOn(packets);
   await pull();

@@ -43,7 +43,7 @@ describe('limits', () => {
     for (const packet of media(1, 100_000)) served.onPacket(packet);
     const talk = setInterval(() => {
       origin.clock.advance(3000);
-      // It asks, so it is there.
+      // Requests show that the edge is alive.
       lazy.ask('describe', url('none'));
     }, 300);
     closing.push(() => clearInterval(talk));

@@ -348,7 +348,7 @@ test('looks up a missing stream, and serves it when it starts', async () => {
   const { sink } = await pull(url('far'));
   expect(sink.tracks[0]).toHaveLength(TRACKS.length);
   await expect(pull(url('nowhere'))).rejects.toThrow('404');
-  // The next station is told who asks.
+  // The next station gets the path of the request.
   const via = [expect.any(String)];
   expect(wanted).toEqual(
     ['far', 'nowhere'].map((stream) => ({ vhost: 'default', app: 'app', stream, query: '', client: '127.0.0.1', via })),

@@ -85,7 +85,7 @@ export class OvtPublisher implements Publisher {
   readonly #edges: EdgesSeen = { numberAlike: false };
   #lastSession = 0;
 
-  /** `finder` searches missing streams; absent: no search. `directory` gets the available ones. */
+  /** `finder` searches missing streams; absent: no search. `directory` gets the available streams. */
   constructor(options: {
     readonly logger: Logger;
     readonly clock: Clock;

@@ -83,7 +83,7 @@ describe('OvtPullSource', () => {
     session.close();
     await origin.until(({ ended }) => ended === 1);
     const target = `ovt://127.0.0.1:${origin.port}/app/live?token=1`;
-    // It is pulled for no stream.
+    // The pull belongs to no stream, so the path is empty.
     const path: string[] = [];
     expect(origin.requests).toEqual([
       { id: 1, command: 'describe', target, codecs: [5], events: true, path },

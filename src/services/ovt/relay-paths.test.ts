@@ -32,7 +32,7 @@ class Node {
   readonly paths = new RelayPaths();
   readonly publisher: OvtPublisher;
   origin: Node | null = null;
-  /** Why pulls failed. */
+  /** Reasons of failed pulls. */
   readonly faults: string[] = [];
   readonly #source: OvtPullSource;
   readonly #closing: (() => void)[] = [];
@@ -51,7 +51,7 @@ class Node {
     return this;
   }
 
-  /** As the core does: one pull for all who ask. */
+  /** One pull for all requests, as in the core. */
   find(via?: readonly string[]): Promise<boolean> {
     const settle = async (): Promise<boolean> => {
       try {

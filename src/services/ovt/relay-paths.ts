@@ -4,7 +4,7 @@ import { type StreamAddress, streamKey } from '../../core/stream-address.ts';
 
 /** Limit of servers on a path; a longer path is treated as a loop. */
 const MAX_HOPS = 16;
-/** Loops that are remembered until the requesting edge has been told. */
+/** Maximum of loops that are remembered until the requesting edge gets the answer. */
 const MAX_LOOPS = 1000;
 /** 128 bits. */
 const STATION_LENGTH = 22;

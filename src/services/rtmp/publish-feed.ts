@@ -37,8 +37,8 @@ export interface PublishFeedCounters {
 }
 
 /**
- * Reads the tags of one publication. A `StreamStarter` holds its packets until the tracks that the metadata announced have told
- * their parameters. The core closes the stream; the feed needs no closing.
+ * Reads the tags of one publication. A `StreamStarter` holds its packets until the parameters of all expected tracks are known. The core
+ * closes the stream; the feed needs no closing.
  */
 export class PublishFeed implements PublishFeedCounters {
   messages = 0;

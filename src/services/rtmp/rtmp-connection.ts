@@ -452,7 +452,7 @@ export class RtmpConnection {
     this.#socket.end();
   }
 
-  /** Ends the session and tells the log why; false when that was done before. */
+  /** Ends the session and logs the reason; false if the session had ended before. */
   #finish(reason: CloseReason): boolean {
     if (this.#closeReason !== null) return false;
     this.#closeReason = reason;

@@ -199,7 +199,7 @@ describe('behind a proxy', () => {
     expect(provider.accepted).toBe(0);
     await publish(port, { from: '127.0.0.2' });
     expect(gate.streams[0]?.request.sourceUrl).toMatch(/^TCP:\/\/127\.0\.0\.2:/);
-    // An untrusted peer that sends one is not a publisher.
+    // An untrusted peer that sends a PROXY header is refused.
     await silent(port, '127.0.0.2', header('192.0.2.7').toString()).closed;
     expect(logger.matching('RTMP connection closed').at(-1)?.fields['peer']).toMatch(/^127\.0\.0\.2:/);
   });

@@ -22,7 +22,7 @@ export interface RtmpTimeouts {
   readonly firstTrack: number;
   /** Silence of a published stream, counted in media messages; 0 means for ever. */
   readonly packetSilence: number;
-  /** From the first usable track until the stream starts without those still missing. */
+  /** From the first usable track until the stream starts without the missing tracks. */
   readonly trackWait: number;
   /** For a last answer to reach the peer before the connection is cut. */
   readonly linger: number;

@@ -107,7 +107,7 @@ describe('the conversation', () => {
       await stream.until(({ packets }) => packets.length === frame);
       sweep();
     }
-    // Had it been said, it would have been said before these answers.
+    // An acknowledgement would have come before these answers.
     for (const pings of [1, 2]) {
       const before = answers(MessageType.USER_CONTROL);
       publisher.send(userControlMessage(UserControlEvent.PING_REQUEST, pings));
@@ -262,7 +262,7 @@ describe('the end', () => {
     await stream.until((it) => it.packets.length === 1);
     stream.request.onCongested?.();
     for (let frame = 1; frame <= 500; frame += 1) publisher.audio(frame, AAC_FRAME + '00'.repeat(4000));
-    // Clients that come meanwhile are served.
+    // Another client is served meanwhile.
     const other = await RtmpPublisher.open(port);
     cleanUp(() => other.close());
     expect(stream.packets.length).toBeLessThan(250);

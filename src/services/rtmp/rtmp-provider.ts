@@ -111,7 +111,7 @@ export class RtmpProvider {
     this.#server = null;
     const closed = once(server, 'close');
     server.close();
-    // Sockets are re-wrapped: the server's own ones are empty shells, except for TLS handshakes in progress.
+    // A connection has a socket of its own: those of the server are empty, except during TLS handshakes.
     for (const connection of this.#connections) connection.cut({ code: 'shutdown', detail: 'the RTMP provider stops' });
     for (const socket of this.#sockets) socket.destroy();
     await closed;

@@ -44,7 +44,7 @@ describe('a stream without viewers', () => {
         publisher.audio(20 * sent, AAC_FRAME);
         await settle();
       }
-      // The first may have come before the socket rested.
+      // The first frame may have been read before the socket rested.
       expect(stream.packets.length).toBeLessThanOrEqual(sent - 2);
       sweep();
       await stream.until((it) => it.packets.length === sent);
@@ -159,7 +159,7 @@ describe('a stream without viewers', () => {
       await sweepsOfListener();
     }
 
-    // Nothing of it is needed for now, and then everything again.
+    // No data is needed for now, and then all data again.
     for (const stream of streams) stream.neededAt = Number.POSITIVE_INFINITY;
     send();
     await settle();
@@ -171,7 +171,7 @@ describe('a stream without viewers', () => {
     }
     await settle();
     expect(come()).toEqual(none);
-    // It is asked behind each read.
+    // `neededAt` is read after each read of the socket.
     for (const stream of streams) stream.neededAt = 0;
     await sweepsOfListener();
     send();
@@ -227,7 +227,7 @@ describe('a stream without viewers', () => {
     sweep();
     sweep();
     await frames(1);
-    // It rests now; the last word and the end are left in the socket.
+    // The socket rests: the last message and the end stay in it.
     publisher.audio(1000, AAC_FRAME);
     await new Promise<void>((resolve) => publisher.socket.end(resolve));
     const again = await RtmpPublisher.publish(port);

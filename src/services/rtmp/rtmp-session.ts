@@ -196,7 +196,7 @@ export class RtmpSession {
     }
   }
 
-  /** How soon the next data is needed: at once, until the client publishes and has started. */
+  /** Urgency of the next data: at once, until the stream has started. */
   get urgency(): Urgency {
     const publication = this.#publication;
     return publication?.feed.started === true ? publication.ingest.urgency : Urgency.REAL_TIME;

@@ -47,7 +47,7 @@ test('a new connection and its commands wait for a turn; media of a publisher do
   expect(provider.accepted).toBe(1);
   for (let entered = 0; gate.streams.length === 0; entered += 1) {
     await waiting(turns, entered + 1);
-    // While one waits nothing more of the connection is read.
+    // While a turn is awaited, nothing more of the connection is read.
     expect(turns.waiting).toHaveLength(entered + 1);
     turns.waiting[entered]?.enter();
   }

@@ -1,4 +1,4 @@
-/** The tracks for a viewer of a playlist: those of the first rendition that a transport stream can carry. */
+/** The tracks for a viewer of a playlist: the tracks of the first rendition that a transport stream can carry. */
 import { canCarry } from '../../containers/mpegts/stream-type.ts';
 import type { Playlist, PlaylistRendition } from '../../core/playlist.ts';
 import type { Track } from '../../media/track.ts';

@@ -16,7 +16,7 @@ import type { SrtConnection } from '../../wire/srt/connection.ts';
 import { RejectionCode } from '../../wire/srt/rejection.ts';
 import { SrtProvider, type SrtProviderOptions } from './srt-provider.ts';
 
-/** Behind the word that a player may have meant. */
+/** End of refusals that a player may get, too. */
 const PLAY_HINT = '; to play it, call the port of Bind/Publishers/SRT';
 
 const closings: (() => Promise<void>)[] = [];

@@ -231,7 +231,7 @@ describe('viewers', () => {
     expect(stream.sessions).toHaveLength(1);
     first.leave();
     await until('the end of the first publication', () => stream.sessions.length === 0);
-    // There is room when it calls, and none when the handshake is over.
+    // There is room at the call and none after the handshake.
     const room = [true, false];
     stream.hasRoom = () => room.shift() ?? false;
     const late = await play(port, 'default/app/stream');

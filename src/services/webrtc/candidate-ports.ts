@@ -85,7 +85,7 @@ export function placesOf(
   return [{ host: wildcardOf(address), addresses: [address] }];
 }
 
-/** The addresses of one family that a star binds: the configured ones, or all. */
+/** The addresses of one family that `*` binds: the configured addresses, or all. */
 function placesOfFamily(
   family: 'IPv4' | 'IPv6',
   bindAddresses: readonly string[],

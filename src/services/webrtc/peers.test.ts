@@ -1,4 +1,4 @@
-/** From the elements of `Bind/…/WebRTC` to the peers' candidates, requested the way that delivery threads take. */
+/** Candidates of peers, made from the elements of `Bind/…/WebRTC` and requested as delivery threads do. */
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import { request } from 'node:http';
@@ -49,7 +49,7 @@ afterEach(async () => {
   stun.close();
 });
 
-/** The STUN server says that we are `outside`. */
+/** The STUN server reports `outside` as our address; returns the element that names the server. */
 function seenAs(outside: string): string {
   stun.on('message', (datagram, { port }) => {
     const { transaction } = parseStun(datagram);
@@ -59,7 +59,7 @@ function seenAs(outside: string): string {
   return `<StunServer>127.0.0.1:${stun.address().port}</StunServer>`;
 }
 
-/** Starts it with these elements, of publishers' own too where there are any; returns where signalling is. */
+/** Starts WebRTC with these elements, and with `publishers` if it is not empty; returns the path of the signalling socket. */
 async function start(head: string, candidates: string, publishers = ''): Promise<string> {
   const bind = `<Signalling><Port>${SIGNALLING_PORT}</Port></Signalling><IceCandidates>${candidates}</IceCandidates>`;
   const sides = `<Providers><WebRTC>${bind}</WebRTC></Providers>${publishers === '' ? '' : `<Publishers><WebRTC>${publishers}</WebRTC></Publishers>`}`;
@@ -99,7 +99,7 @@ async function told(path: string, stream: string): Promise<{ media: string[]; re
   };
 }
 
-// An address of the machine itself cannot be listened on beside all of them, and need not be.
+// A port that is open on all addresses cannot be opened on an address of the machine as well, and need not be.
 test.each(['203.0.113.9', '127.0.0.1'])('peers get the public address %s that the STUN server reports', async (outside) => {
   const [star = 0, alone = 0, named = 0, relay = 0] = await freePorts(4);
   const places = [`*:${star}/udp`, `${alone}/udp`, `\${PublicIP}:${named}/udp`].map((place) => `<IceCandidate>${place}</IceCandidate>`);
@@ -155,7 +155,7 @@ test('peers get addresses that the machine got later, and the log warns while th
     async () => {
       names += 1;
       const known = await told(path, `c${names}`);
-      // Ports and relays look at the machine on their own, each when its last look is old.
+      // Ports and relays read the addresses of the machine separately, each a second after its last read.
       return known.media.includes(`198.51.100.7 ${port}`) && !known.relays.some((place) => place.includes('127.0.0.1')) ? known : null;
     },
     { deadlineMs: 30_000, everyMs: 100 },

@@ -6,7 +6,7 @@ import { placesOf } from './candidate-ports.ts';
 
 /** The result of all elements together. */
 export interface RelayPlan {
-  /** Where to listen, without repetition. */
+  /** Addresses to listen on, without repetition. */
   readonly listen: readonly { readonly host: string; readonly port: number }[];
   /** `turn:<host>:<port>?transport=tcp`, as announced to peers. */
   readonly urls: readonly string[];

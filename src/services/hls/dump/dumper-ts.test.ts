@@ -76,7 +76,7 @@ function send(stream: HlsStream, from: number, to: number): void {
 const end = (stream: HlsStream): void => stream.close({ code: 'peer-left', detail: 'gone' });
 const files = (path: string): string[] => readdirSync(join(folder, path)).sort();
 
-/** Packets that ffprobe finds, by medium. */
+/** Numbers of video and audio packets that ffprobe finds. */
 function packets(path: string): { video: number; audio: number } {
   const args = ['-v', 'error', '-of', 'csv=p=0', '-show_entries', 'packet=codec_type', path];
   const lines = execFileSync('ffprobe', args, { encoding: 'utf8' }).split('\n');
@@ -145,7 +145,7 @@ test('a dump resumes when a full disk has room again, and lists the segments it 
 test('a folder in use by another dump is refused, until that dump ends', async () => {
   const claims = new FolderClaims();
   const writer = { enabled: true, over: Promise.withResolvers<void>() };
-  // By another name.
+  // The link is another name of the folder.
   symlinkSync(folder, `${folder}-link`);
   onTestFinished(() => rmSync(`${folder}-link`));
   const claim = await claims.claim(join(`${folder}-link`, 'stream/app'));
@@ -162,7 +162,7 @@ test('a folder in use by another dump is refused, until that dump ends', async (
   send(refused, 0, SECONDS + 1);
   end(refused);
   writer.enabled = false;
-  // It is waited for, and then both entries want the folder.
+  // The dump waits for the end of the other writer; then both entries want the folder.
   const stream = open([WANTED, WANTED]);
   send(stream, 0, 5);
   expect(readdirSync(folder)).toEqual([]);

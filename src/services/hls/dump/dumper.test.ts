@@ -90,7 +90,7 @@ function send(from: number, to: number): void {
 
 const end = () => stream.close({ code: 'peer-left', detail: 'gone' });
 
-/** Frames that ffprobe finds, by medium; fails on any complaint. */
+/** Numbers of video and audio frames that ffprobe finds; fails on any complaint. */
 function frames(path: string): { video: number; audio: number } {
   const args = ['-v', 'error', '-of', 'json', '-show_packets', '-show_entries', 'packet=codec_type,dts_time', path];
   const { packets } = JSON.parse(execFileSync('ffprobe', args, { encoding: 'utf8' })) as { packets: { codec_type: string }[] };

@@ -30,7 +30,7 @@ export class DumpRefused extends Error {
   override readonly name = 'DumpRefused';
 }
 
-/** Where dumps may go. With `claims` shared, no two dumpers write into one folder. */
+/** Options of a dumper. With shared `claims`, no two dumpers write into one folder. */
 export interface DumperOptions {
   readonly clock: Clock;
   readonly logger: Logger;

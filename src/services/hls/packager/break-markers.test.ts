@@ -78,7 +78,7 @@ describe('BreakMarkers', () => {
   it('joins a break in its middle, and accepts a break without a duration', () => {
     const markers = new BreakMarkers();
     markers.push(cue(1000, 'cont', 30_000, 12_000));
-    // It is no reason to cut.
+    // A marker within a break does not cut segments.
     expect(markers.next).toBe(Number.POSITIVE_INFINITY);
     expect([2000, 4000].map((time) => markers.take(time, EPOCH))).toEqual([
       '#EXT-X-CUE-OUT-CONT:ElapsedTime=12.000,Duration=30.000\n',

@@ -8,7 +8,7 @@ export interface WindowedSegment {
   readonly duration: number | null;
   /** File that holds it; null while it is in memory. */
   readonly path: string | null;
-  /** It has no media: there is nothing of it to keep. */
+  /** The segment has no media, so there is nothing to keep. */
   readonly gap?: boolean;
 }
 

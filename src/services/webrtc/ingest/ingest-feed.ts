@@ -57,7 +57,7 @@ export interface IngestFeedCounters {
 
 interface Source {
   readonly track: IngestTrack;
-  /** It repeats packets of the track (RFC 4588). */
+  /** The SSRC of retransmissions of the track (RFC 4588). */
   readonly isRepeat: boolean;
   /** Number of packets of the publisher when the last packet of this SSRC came. */
   heard: number;

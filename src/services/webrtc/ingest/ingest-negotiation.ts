@@ -12,7 +12,7 @@ export interface IngestPayload {
   readonly codec: IngestCodec;
   /** Lost packets are retransmitted on request. */
   readonly repeats: boolean;
-  /** How to request a keyframe; null: not possible. */
+  /** Message that requests a keyframe; null: not possible. */
   readonly keyframe: 'pli' | 'fir' | null;
 }
 

@@ -149,7 +149,7 @@ export class IngestTrack {
     return this.#buffer?.check(now, this.#sink) ?? NOTHING;
   }
 
-  /** How to request a keyframe if one is due; null if not. */
+  /** Message that requests a keyframe, if a request is due; null if not. */
   keyframeWanted(now: number): 'pli' | 'fir' | null {
     const how = this.#payload?.keyframe ?? null;
     const { keyframeInterval } = this.#options;

@@ -2,10 +2,10 @@
 
 /** The maximum that a browser will send of one layer. */
 export interface VideoCapability {
-  /** Pixels; 0: not told. */
+  /** Pixels; 0: unknown. */
   readonly width: number;
   readonly height: number;
-  /** Frames per second; 0: not told. */
+  /** Frames per second; 0: unknown. */
   readonly framerate: number;
 }
 

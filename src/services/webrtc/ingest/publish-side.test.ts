@@ -28,7 +28,7 @@ let server: Server;
 let publisher: FakeWebrtcPublisher;
 let crossDomains: CrossDomainRules | null;
 let timeout: number;
-/** How far the clock of the provider is ahead, ms. */
+/** Lead of the provider's clock over the real clock, ms. */
 let ahead: number;
 let logger: RecordingLogger;
 let held: HeldTurns | null;
@@ -146,7 +146,7 @@ describe('WHIP', () => {
     await sendFrames(10);
     expect(gate.streams[0]?.tracks).toMatchObject([{ type: 'video', codec: 'VP8', width: 320, height: 180 }]);
     await until('reports', () => publisher.heard.some((packet) => readViewerFeedback(packet).reports.length > 0), { deadlineMs: 5000 });
-    // All of its frames are keyframes; it is asked when they stop.
+    // All frames of this publisher are keyframes: the server requests one when they stop.
     await until('a request', () => publisher.heard.some((packet) => readViewerFeedback(packet).keyframeWanted), { deadlineMs: 5000 });
     expect(gate.streams[0]?.bytes).toBeGreaterThan(100);
     // The only viewer in the fanout is the first.

@@ -1,4 +1,4 @@
-/** How codecs are announced to browsers: numbers and parameters of the reference server. */
+/** Codecs as announced to browsers: numbers and parameters of the reference server. */
 import { AudioCodec, VideoCodec } from '../../../media/codec.ts';
 import { type AudioTrack, isMediaTrack, type Track, type VideoTrack } from '../../../media/track.ts';
 import { ExtensionUri } from '../../../wire/rtp/header-extensions.ts';

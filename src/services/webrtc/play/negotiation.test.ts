@@ -84,7 +84,7 @@ test('an answer selects FEC and retransmission', () => {
   const [video, audio] = slotsFor(SETTINGS, [...H264, ...CORRECTION], types);
   expect(video).toMatchObject({ payloadType: 98, fec: { redPayloadType: 120, payloadType: 122 }, rtx: { payloadType: 121 } });
   expect([audio?.payloadType, audio?.fec, audio?.rtx]).toEqual([110, undefined, null]);
-  // Half of it is nothing.
+  // RED without ULPFEC is no error correction.
   const [plain] = slotsFor(SETTINGS, [...H264, 'a=rtpmap:120 red/90000'], '98 99 120');
   expect([plain?.fec, plain?.rtx?.payloadType]).toEqual([undefined, 99]);
   // A peer that lists the wrapping first still means the codec.
@@ -175,7 +175,7 @@ test('packets carry the mid of their m-line when the extension was negotiated', 
   const named = whep(SETTINGS, 'video0');
   expect(named.lines).toContain(`a=extmap:9 ${MID_URI}`);
   expect(named.slot && midOf(named.slot, 9)).toBe('video0');
-  // The form that players read holds 16 bytes.
+  // A one-byte header extension holds 16 bytes.
   const long = whep(SETTINGS, 'a'.repeat(17));
   expect(long.lines.some((line) => line.includes(MID_URI))).toBe(false);
   expect(long.slot && midOf(long.slot, 9)).toBe(null);

@@ -383,7 +383,7 @@ export class PlaySession implements PeerListener {
   #end(reason: string): void {
     if (this.#ended) return;
     this.#ended = true;
-    // Whichever side ended it, the bytes sent since the last count are known until here.
+    // The last chance to count the bytes sent since the last count.
     this.countBytes();
     const { stream } = this.#options;
     stream.remove(this);

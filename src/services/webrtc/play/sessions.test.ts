@@ -119,7 +119,7 @@ test('a viewer gets the stream from the next keyframe on, and counts', async () 
   const { viewer } = await watch();
   await until('the session plays', () => source.viewers === 1, WAIT);
   expect(stream.urgency).toBe(Urgency.REAL_TIME);
-  // A bypassed stream has keyframes from an encoder that cannot know when one is needed.
+  // The encoder of a bypassed stream cannot know when a keyframe is needed, so it is asked.
   expect(source.keyframeRequests).toEqual([LOW.id]);
   stream.onPacket(packet(LOW, 0, false));
   for (let frame = 1; frame <= 20; frame += 1) stream.onPacket(packet(LOW, frame, frame % 10 === 1));
@@ -150,7 +150,7 @@ test('a rendition change happens at a keyframe with continuous sequence numbers,
   expect(renditions).toEqual(['low', 'high']);
   both(false);
   await until('the last packet of the other rendition', () => viewer.packets.at(-1)?.timestamp === 12_000, WAIT);
-  // The keyframe of the old rendition may still be among them: both come at the same time.
+  // The packets may include the keyframe of the old rendition, which comes at the same time.
   const tracks = viewer.packets.map(({ payload }) => payload[1]);
   expect(tracks.join('')).toMatch(/^111?122$/);
   const first = viewer.packets[0]?.sequence ?? 0;
@@ -249,7 +249,7 @@ test('a viewer that falls silent is removed after the timeout', async () => {
 test('a viewer without consent gets no packets, and with consent again the stream from the next keyframe on', async () => {
   publisher.stop();
   await transport.close();
-  // What has reached one viewer has then left for the other.
+  // With one thread, a packet that has reached one viewer has also been sent to the other.
   threads = 1;
   await start();
   const { viewer, session } = await watch();

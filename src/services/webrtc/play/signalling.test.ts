@@ -35,7 +35,7 @@ let server: Server;
 let stream: FakeStream;
 let attached: WebrtcStream;
 let logger: RecordingLogger;
-/** The requests to origins. */
+/** The answer of the finder: a search at origins, or null. */
 let found: Promise<boolean> | null;
 let unknown = false;
 const finder = { draining: false, find: () => found, isUnknown: () => unknown };

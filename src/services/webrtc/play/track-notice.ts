@@ -1,4 +1,4 @@
-/** A track as the playlist notification tells players about it: as the API does, with numbers for bit rates. */
+/** A track in the playlist notification for players: as in the API, with numbers for bit rates. */
 import type { TrackFigures } from '../../../core/publishing.ts';
 import type { WebrtcTrack } from './codec-plan.ts';
 

@@ -1,7 +1,7 @@
 /** The STUN and TURN servers announced to peers. */
 import type { RequestPlace } from './request-place.ts';
 
-/** As `RTCIceServer` of browsers has it; credentials only for TURN. */
+/** As `RTCIceServer` of browsers; credentials only for TURN. */
 export interface IceServer {
   readonly urls: readonly string[];
   readonly username?: string | undefined;

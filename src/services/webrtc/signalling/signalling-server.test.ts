@@ -12,7 +12,7 @@ import { NO_TURNS, type Turns } from '../../../util/newcomer-turns.ts';
 import { RefusalLog } from '../../../util/refusal-log.ts';
 import { SignallingServer } from './signalling-server.ts';
 
-/** The server's ends. */
+/** The server's ends of the connections. */
 const connections: Duplex[] = [];
 const cleanups: (() => unknown)[] = [];
 afterEach(() => {
@@ -20,7 +20,7 @@ afterEach(() => {
   for (const cleanup of cleanups.splice(0).reverse()) cleanup();
 });
 
-/** Says the client's address in a header, as the relay would. */
+/** Starts signalling that reads the client's address from a header, in place of the relay. */
 async function start(silent: AddressShares, refusals: RefusalLog, turns: Turns = NO_TURNS): Promise<number> {
   const side = { request: () => undefined, connected: () => undefined };
   const signalling = new SignallingServer({

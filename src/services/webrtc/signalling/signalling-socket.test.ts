@@ -38,7 +38,7 @@ test.each([
   [
     'control frames',
     (socket: UnreadSocket) => {
-      // The library has answered before it tells.
+      // The library answers a ping before it emits the event.
       socket.bufferedAmount += 20;
       socket.emit('ping');
     },

@@ -363,7 +363,7 @@ test('an unverified path carries no media, and the path in use stays', () => {
   dead.add('203.0.113.1');
   session.handshake(Buffer.of(22));
   session.reached(VICTIM, { ...NOMINATED, priority: 0x7fff_ffff });
-  // Nor is it handed the handshake, which is longer than what began it.
+  // The victim does not get the handshake either, which is longer than the attacker's datagrams.
   expect([place, session.place]).toEqual(['', '']);
   session.reached(WIFI, NOMINATED);
   connect();

@@ -9,7 +9,7 @@ import type { PeerAddress } from './fanout/fanout.ts';
 const SILENCE_MS = 60_000;
 /** A peer with more waiting bytes does not read, and is disconnected. Media stops at half of it, see `PeerSession.sendTcp`. */
 const MAX_UNREAD = 2 * 1024 * 1024;
-/** How long waiting bytes of a connection that ends may take to leave, ms. */
+/** Maximum time for waiting bytes to leave when a connection ends, ms. */
 const LINGER_MS = 10_000;
 /**
  * Maximum of connections of one address without a session. A session comes within a fraction of a second, also for many clients behind one
@@ -54,7 +54,7 @@ export class StreamGuests {
     return true;
   }
 
-  /** It has a session, or is closed. Idempotent. */
+  /** The connection has a session, or is closed. Idempotent. */
   leave(stream: Socket): void {
     const owner = this.#owners.get(stream);
     if (owner === undefined) return;

@@ -148,7 +148,7 @@ test('a connection that does not read is closed, and holds a bounded number of b
   const frames = Buffer.concat(Array.from({ length: 50 }, () => frameDatagram(Buffer.alloc(1200, 0x80))));
   for (let n = 0; n < 400; n += 1) {
     session.sendTcp(frames);
-    // The kernel takes some of it meanwhile.
+    // The kernel takes some of the data meanwhile.
     if (n % 20 === 0) await new Promise((resolve) => setImmediate(resolve));
   }
   expect(session.tcpDropped).toBeGreaterThan(50);

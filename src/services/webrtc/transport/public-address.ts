@@ -62,7 +62,7 @@ function readAnswer(datagram: Buffer, transaction: Buffer): string | null {
     const value = message.attributes.get(StunAttribute.XOR_MAPPED_ADDRESS);
     if (message.type !== StunType.BINDING_SUCCESS || !message.transaction.equals(transaction) || value === undefined) return null;
     const { host } = readXorMappedAddress(value, transaction);
-    // As the system writes its own.
+    // In the spelling of the system.
     return isIPv6(host) ? new SocketAddress({ address: host, family: 'ipv6' }).address : host;
   } catch (error) {
     if (error instanceof ProtocolError) return null;

@@ -34,7 +34,7 @@ interface Session {
   waits: boolean;
 }
 
-/** Counts the sessions of each address: those waiting for their first check separately from those that play or publish. */
+/** Counts the sessions of each address: all sessions, and those that are not connected yet. */
 export class SessionQuota {
   readonly #shares: PeerShares;
   readonly #sessions = new Map<object, Session>();

@@ -20,7 +20,7 @@ const video = videoTrack();
 const audio = audioTrack();
 const data = { ...dataTrack(2), timebase: MILLISECONDS };
 
-/** Told at `told` ms for `pts` ms. */
+/** A marker that comes at `told` ms, for the media at `pts` ms. */
 function marker(told: number, pts: number, format: EventFormat, bytes: Uint8Array): Packet {
   return { track: data, pts, dts: told, duration: 0, keyframe: true, data: bytes, event: { format, target: 'all' } };
 }

@@ -17,7 +17,7 @@ import { toSeconds } from '../../../../media/timebase.ts';
 const RATE = 30;
 
 describe('a change of configuration', () => {
-  // Some of these lie just before a segment of the video begins.
+  // Some of these times lie just before the beginning of a video segment.
   it.each([9.5, 12.97, 13.97, 14, 14.03, 14.97, 16.97])(
     'has the same discontinuity number in all tracks when the audio changes at %s s',
     (at) => {
@@ -89,7 +89,7 @@ describe.each([
   });
 });
 
-/** `count` frames with `between` B-frames between two others, decoded `ahead` frames before they are shown at least. */
+/** `count` frames with `between` B-frames between two reference frames; each is decoded at least `ahead` frames before it is shown. */
 function reordered(count: number, between: number, ahead: number): FrameTime[] {
   const order = [0];
   for (let at = 1; at < count; at += between + 1) {

@@ -17,11 +17,11 @@ import type { SegmentObserver } from '../segment-observer.ts';
 const ROUNDING_MS = 1.5;
 
 interface Outcome {
-  /** By how much packets that changed a playlist came before they were said to be needed, ms, at most. */
+  /** Maximum time by which a packet that changed a playlist came before its announced time, ms. */
   readonly early: number;
   /** Packets that changed a playlist. */
   readonly changes: number;
-  /** Packets that were said to be needed, and changed nothing. */
+  /** Packets that were announced as needed and changed nothing. */
   readonly idle: number;
   readonly packets: number;
 }

@@ -15,7 +15,7 @@ const VIDEO = videoTrack();
 const AUDIO = audioTrack();
 const TRACKS = [VIDEO, AUDIO];
 const SETTINGS = { ...DEFAULT_SETTINGS, segmentDuration: 2 };
-/** Settings of edges do not count. */
+/** Settings of an edge, which must not count. */
 const OTHER_SETTINGS = { ...DEFAULT_SETTINGS, segmentDuration: 4, chunkDuration: 1, partHoldBack: 3 };
 
 function media(seconds: number, gop = 25): Packet[] {
@@ -42,7 +42,7 @@ function edge(packets: readonly Packet[], msn: number): LlhlsSimulation {
   const simulation = new LlhlsSimulation(TRACKS, OTHER_SETTINGS);
   const first = packets.findIndex(({ mark }) => mark?.msn === msn);
   const start = packets[first]?.mark?.time ?? 0;
-  // Sound of the segment may come before its first frame.
+  // Audio of the segment may come before its first frame.
   const isEarly = ({ track, pts, duration }: Packet): boolean =>
     track.type === 'audio' && ((pts + duration / 2) * 1000 * track.timebase.num) / track.timebase.den >= start;
   simulation.run([...packets.slice(first, first + 1), ...packets.slice(0, first).filter(isEarly), ...packets.slice(first + 1)]);

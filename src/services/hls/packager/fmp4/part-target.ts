@@ -15,7 +15,7 @@ const COUNT_TOLERANCE = 0.02;
 const LOOKUP_SECONDS = 0.25;
 /** The last part of a segment must have this share of a chunk, where that is less than `LOOKUP_SECONDS`. */
 const MIN_LAST_PART = 0.6;
-/** How much longer than a chunk a part may become so that less remains. */
+/** Maximum length of a part, as a multiple of a chunk, where a longer part avoids a tiny last part. */
 const STRETCH = 1.1;
 
 /** Decides when a part is full; times in ticks of the track. */

@@ -38,7 +38,7 @@ function segments(simulation: LlhlsSimulation, id: number): readonly ListedSegme
   return simulation.watched.find((track) => track.id === id)?.playlist?.segments ?? [];
 }
 
-/** How far segments of the same number are apart, seconds. */
+/** Distances between video and audio segments of the same number, seconds. */
 function distances(simulation: LlhlsSimulation): number[] {
   const starts = new Map(segments(simulation, audio.id).map((segment) => [segment.msn, segment.programDateTime ?? 0]));
   return segments(simulation, video.id).flatMap(({ msn, programDateTime }) => {
@@ -47,7 +47,7 @@ function distances(simulation: LlhlsSimulation): number[] {
   });
 }
 
-/** Rules that a segment cut short by a pause has to break. */
+/** Problems other than the rules that a segment cut short by a pause must break. */
 function problems(simulation: LlhlsSimulation): string[] {
   return simulation.problems.filter((problem) => !/add up to|begins [\d.]+ s later/.test(problem));
 }
@@ -76,7 +76,7 @@ describe('a pause', () => {
     listed.forEach(({ parts }, index) => {
       if (listed[index - 1]?.gap === true && parts.length > 0) expect(parts[0]?.independent).toBe(true);
     });
-    // Audio is not held back for cuts that will not come: all of it but the last part is out.
+    // Audio does not wait for cuts that will not come: all of it but the last part is listed.
     const ends = segments(simulation, audio.id).at(-1)?.programDateTime ?? 0;
     expect(Math.abs(ends - (listed.at(-1)?.programDateTime ?? 0))).toBeLessThan(30);
   });

@@ -37,7 +37,7 @@ function wholeFile(simulation: LlhlsSimulation, track: WatchedTrack): Buffer {
   return Buffer.concat([init, ...track.parts.values()]);
 }
 
-/** Number of frames ffmpeg decodes; throws with its complaints when there are any. */
+/** Number of frames that ffprobe decodes, and its complaints. */
 function decode(file: string): { frames: number; complaints: string } {
   const probe = execFileSync(
     'ffprobe',

@@ -84,11 +84,11 @@ const FRAME_SIZES: Readonly<Record<AudioCodec, readonly number[]>> = {
   [AudioCodec.PCMU]: [],
   [AudioCodec.PCMA]: [],
 };
-/** How far a duration may be from a frame size to be taken for it: clocks count milliseconds at worst. */
+/** Maximum difference between a duration and the frame size that it counts as: the coarsest clocks count milliseconds. */
 const SNAP_SECONDS = 0.0012;
 /** A duration further than this from the present frame size makes the timeline look for another size. */
 const KEEP_SECONDS = 0.006;
-/** How far source time and counted samples may drift apart before the source's time is taken again. */
+/** Maximum drift between counted samples and the time of the source; beyond it the time of the source counts. */
 const DRIFT_SECONDS = 0.012;
 
 /**

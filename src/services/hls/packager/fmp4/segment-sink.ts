@@ -12,7 +12,7 @@ export interface CutPart {
   /** The segment ends with it; known if the next frame is present already. */
   readonly last: boolean;
   readonly samples: readonly TimedSample[];
-  /** Where the media of the last sample ends, ticks. */
+  /** End of the media of the last sample, ticks. */
   readonly end: number;
   /** Before a change of configuration: when the first sample behind it is shown, ticks. No sample of this part is shown for longer. */
   readonly shownUntil: number | null;

@@ -59,7 +59,7 @@ export class Segmenter {
   #segmentBytes = 0;
   /** End of the listed media, ticks; null before the first part and after a change of timescale. */
   #listedEnd: number | null = null;
-  /** Where the last sample ends, ticks. */
+  /** End of the last sample, ticks. */
   #mediaEnd = 0;
   #lastKey: number | null = null;
   #gop: number | null = null;
@@ -244,7 +244,7 @@ export class Segmenter {
     return cut !== null && cut.time - from > least * 1000 ? cut : null;
   }
 
-  /** Where the media of this track ends, ms of presentation. */
+  /** End of the media of this track, ms of presentation. */
   get #pauseStart(): number {
     return this.#awayUntil ?? this.#segmentTime + ((this.#mediaEnd - this.#segmentStart) / this.#timescale) * 1000;
   }

@@ -1,4 +1,4 @@
-/** When parts are listed that are short because their segment ends. */
+/** Listing times of parts that are short because their segment ends. */
 import { describe, expect, it } from 'vitest';
 import { audioPackets, audioTrack, constantFrames, videoPackets, videoTrack } from '../../../../../test/fakes/synthetic-media.ts';
 import { LlhlsSimulation, type WatchedTrack } from '../../../../../test/validator/llhls-simulation.ts';
@@ -15,7 +15,7 @@ interface Listing {
   readonly track: number;
   readonly msn: number;
   readonly part: number;
-  /** Media time of the packet that made it listed, seconds. */
+  /** Media time of the packet that listed the part, seconds. */
   readonly at: number;
   readonly duration: number;
 }
@@ -41,7 +41,7 @@ function channel(at: number, [before, after]: readonly [number, number]): { simu
   return { simulation, packets: packets.sort((a, b) => time(a) - time(b)) };
 }
 
-/** Runs `packets` and tells when which part was listed first. */
+/** Runs `packets` and returns the first listing of each part. */
 function listings(simulation: LlhlsSimulation, packets: readonly Packet[]): Listing[] {
   const found: Listing[] = [];
   const known = new Set<string>();
@@ -73,7 +73,7 @@ describe('a short part at the end of a segment', () => {
     const listed = listings(simulation, packets);
     expect(simulation.problems).toEqual([]);
     for (const track of [0, 1]) {
-      // From the first reload on: the media present at the start came at once.
+      // After the first reload, because the media present at the start is listed at once.
       const later = listed.filter((listing) => listing.track === track && listing.at > 4);
       const pauses = later.slice(1).map(({ at }, index) => at - (later[index]?.at ?? at));
       expect(later.length).toBeGreaterThan(60);
@@ -85,7 +85,7 @@ describe('a short part at the end of a segment', () => {
     }
   });
 
-  /** Up to where the rest before the change is held. */
+  /** A simulation that has run until the rest before the change is held. */
   function held(): { simulation: LlhlsSimulation; audio: WatchedTrack } {
     const { simulation, packets } = channel(CHANGE + 0.53, [44_100, 48_000]);
     simulation.run(packets.filter(({ pts, track }) => toSeconds(pts, track.timebase) < CHANGE + 0.6));

@@ -340,7 +340,7 @@ describe('an LL-HLS stream over time', () => {
       expect(segments.filter(({ discontinuity }) => discontinuity)).toHaveLength(1);
       expect(new Set(segments.map(({ map }) => map)).size).toBe(2);
       expect(watched(simulation, 1).end).toBeGreaterThan(59);
-      // The master names the new size; media sequence numbers still mean the same time in every rendition.
+      // The multivariant playlist has the new size; media sequence numbers still mean the same time in every rendition.
       expect(simulation.delivery.get('abr.m3u8').text).toContain('RESOLUTION=480x270');
       const start = (id: number, msn: number): number =>
         watched(simulation, id).playlist?.segments.find((segment) => segment.msn === msn)?.programDateTime ?? 0;

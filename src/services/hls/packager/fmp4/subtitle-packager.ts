@@ -50,7 +50,7 @@ export class SubtitlePackager {
   readonly #context: SubtitlePackagingContext;
   readonly #cues: WaitingCues;
   #open: OpenSegment | null = null;
-  /** Where the last segment ends as it is listed, ms. */
+  /** Listed end of the last segment, ms. */
   #listed = Number.NEGATIVE_INFINITY;
   /** Number of the last segment; -1 before the first. */
   #msn = -1;

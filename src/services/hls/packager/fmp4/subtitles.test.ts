@@ -68,12 +68,12 @@ describe('subtitles in LL-HLS', () => {
     );
     expect(master).toContain('NAME="Korean",DEFAULT=NO,AUTOSELECT=NO,FORCED=NO,LANGUAGE="ko"');
     expect(master).toMatch(/,AUDIO="audio",SUBTITLES="subtitle"\n/);
-    // Each language has its own.
+    // Each language has its own cues.
     expect([...watched(simulation, 6).parts.values()].join('')).not.toContain('hi');
   });
 
   const at = (rate: number, gop: number) => (seconds: number, from: number) => constantFrames({ rate, gop, seconds, from });
-  /** A source that tells whole milliseconds, and how long frames last on average. */
+  /** Packets of a source with times in whole milliseconds and an average duration of frames. */
   const rounded = (packets: readonly Packet[]): Packet[] =>
     packets.map((packet) => {
       const dts = Math.round(packet.dts / 90) * 90;
@@ -275,7 +275,7 @@ describe('subtitles in LL-HLS', () => {
     }
     expect(listed).toEqual([
       [0.5, 0.5, 0.5, 0.496, 1.996],
-      // As long as parts may be, until nothing is missing.
+      // Parts have the maximum length until nothing is missing.
       [0.502, 0.502, 0.5, 0.502, 2.004],
       [0.5, 0.5, 0.5, 0.494, 0.006, 2],
       [0.5, 0.5, 0.3, 0.502, 0.198, 2],
@@ -294,7 +294,7 @@ describe('subtitles in LL-HLS', () => {
       });
     open(0);
     packager.follow({ type: 'segment-close', trackId: 0, duration: 4 });
-    // Another track leads, first a track that is further on, then a track that is behind.
+    // Two other tracks lead: the first is further on, the second is behind.
     open(3);
     open(2);
     const opened = updates.flatMap((update) => (update.type === 'segment-open' ? [[update.msn, update.gap, update.startTime]] : []));

@@ -10,7 +10,7 @@ import type { Track } from '../../../../media/track.ts';
 const MAX_WAITING = 64;
 /** Limit of their bytes, equal to that of a part's media: tags are not counted there. */
 const MAX_WAITING_BYTES = 16 * 1024 * 1024;
-/** How far tracks may be behind each other, ms: a tag that all of them carry waits no longer than this. */
+/** Maximum lag between tracks, ms: a tag for several tracks waits no longer. */
 const MAX_LAG = 10_000;
 
 interface WaitingTag {

@@ -68,7 +68,7 @@ export class TrackPackager implements SegmentSink {
   #longestSegment = 0;
   #decodedUntil = Number.NEGATIVE_INFINITY;
   #startTime = 0;
-  /** Where the samples written so far end, ticks; null before the first of a configuration. */
+  /** End of the written samples, ticks; null before the first sample of a configuration. */
   #writtenEnd: number | null = null;
   /** Packets left out because their time lies before the stream's beginning. */
   discarded = 0;

@@ -45,7 +45,7 @@ function variant(request: EncodeRequest, names: { readonly video?: string; reado
   const sample = encodeMedia(request);
   const renamed = new Map<Track, Track>(
     sample.tracks.map((track) => {
-      // No bitrate and no frame rate was announced: what playlists tell of them was measured.
+      // Neither bit rate nor frame rate was announced, so playlists have measured values.
       const common = { id: track.id + (names.offset ?? 0), bitrateConf: 0 };
       return track.type === 'video'
         ? [track, { ...track, ...common, variantName: names.video ?? 'video', framerateConf: 0 }]
@@ -111,7 +111,7 @@ function playThrough(
     for (const name of mediaNames(delivery, file)) {
       const segments = fetched.get(name) ?? new Map<string, Uint8Array>();
       fetched.set(name, segments);
-      // It waits for its first segment.
+      // Without a response the request waits for the first segment.
       const playlist = delivery.request(name)?.response?.text;
       if (playlist === undefined) continue;
       for (const { uri } of (HlsParser.parse(playlist) as HlsParser.types.MediaPlaylist).segments)

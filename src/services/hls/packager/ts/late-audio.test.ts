@@ -20,7 +20,7 @@ const FRAME_S = 1024 / 48_000;
 /** Media time, seconds. */
 interface Segment {
   readonly start: number;
-  /** Times of its frames; those of its audio are in `audio`. */
+  /** Times of its video frames. */
   readonly video: readonly number[];
   readonly audio: readonly number[];
   /** The newest frame that had come when it was finished. */
@@ -29,7 +29,7 @@ interface Segment {
 
 const timeOf = ({ dts, track }: Packet): number => toSeconds(dts, track.timebase);
 
-/** `lag`: how much later audio comes than the frames beside it, seconds; infinite for audio that does not come. */
+/** `lag`: delay of the audio after the frames of the same time, seconds; infinite: no audio comes. */
 function segment(seconds: number, lag: (time: number) => number): { segments: Segment[]; faults: readonly string[] } {
   const stored: Uint8Array[] = [];
   const segments: Segment[] = [];
@@ -69,7 +69,7 @@ function segment(seconds: number, lag: (time: number) => number): { segments: Se
   return { segments, faults: demuxTs(Buffer.concat(stored)).faults };
 }
 
-/** How much later than the frames of a segment its audio begins. */
+/** Delay of a segment's first audio after its first frame. */
 const offset = ({ video, audio }: Segment): number => (audio[0] ?? Number.POSITIVE_INFINITY) - (video[0] ?? 0);
 
 describe('a segment', () => {
@@ -83,7 +83,7 @@ describe('a segment', () => {
       expect(video.length).toBe(25 * TARGET_S);
       expect(Math.abs(offset({ start, video, audio, at }))).toBeLessThan(FRAME_S);
       expect(audio.length).toBeGreaterThanOrEqual(Math.floor(TARGET_S / FRAME_S));
-      // It does not wait longer than that.
+      // The segment waits for the lag and no longer.
       expect(at).toBeLessThan(start + TARGET_S + lag + 0.1);
     }
   });

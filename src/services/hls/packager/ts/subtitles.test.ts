@@ -148,7 +148,7 @@ it('segments have consecutive numbers, and ended cues are freed', () => {
     return segments.beside(lead, () => []).number;
   };
   const cue = (start: number) => segments.push(cuePacket(english, [start, start + 100], 'x'.repeat(4096)));
-  // The second one follows another variant, which began later.
+  // The second segment follows another variant, which began later.
   expect([beside(7, 0), beside(3, 2000), beside(4, 4000)]).toEqual([7, 8, 9]);
   for (let turn = 3; turn < 40; turn += 1) {
     cue(turn * 2000 + 100);

@@ -59,7 +59,7 @@ const MAX_AUDIO_LAG_MS = 3000;
 const MAX_AHEAD = 4000;
 /** Timebases round. */
 const ROUNDING_MS = 1;
-/** The last frame before a change of the tracks may be listed as so much longer, ms, than its source said. */
+/** Maximum time, ms, by which the last frame before a change of tracks is listed as longer than its packet says. */
 const MAX_STRETCH_MS = 100;
 /** Limit of a segment's bytes, however little media time it holds: ten seconds of 100 Mbit/s. */
 const MAX_SEGMENT_BYTES = 128 * 1024 * 1024;
@@ -189,7 +189,7 @@ export class TsSegmenter {
     if (this.#output.length >= PIECE_LENGTH) this.#flush();
   }
 
-  /** Where the open segment will end, ms, when its audio is there; null while nothing waits. */
+  /** End of the open segment, ms, which waits for its audio; null while nothing waits. */
   get #nextCut(): number | null {
     const [first] = this.#ahead;
     return first === undefined ? null : toMilliseconds(first.pts, first.track.timebase);

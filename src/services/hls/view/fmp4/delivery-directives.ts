@@ -15,7 +15,7 @@ const MAX_ADVANCE_SEGMENT = 2;
 /** … and for three seconds of parts. */
 const ADVANCE_PART_SECONDS = 3;
 
-/** Reads the directives, or says how they break the rules (answer 400). */
+/** Reads the directives; returns a text if they break the rules (answer 400). */
 export function parseDirectives(query: (key: string) => string | undefined): Directives | string {
   const msn = query('_HLS_msn');
   const part = query('_HLS_part');
@@ -39,7 +39,7 @@ export function isAvailable(track: TrackModel, directives: Directives): boolean 
   const segment = track.segment(msn);
   if (segment === null) return msn < next.msn;
   if (segment.gap) return true;
-  // A part behind the end of a finished segment means the first one of the next.
+  // A part after the end of a finished segment means the first part of the next segment.
   if (segment.duration !== null && part >= segment.parts.length && segment.path === null) {
     return next.msn > msn + 1 || (next.msn === msn + 1 && next.part > 0);
   }

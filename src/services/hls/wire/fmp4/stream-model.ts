@@ -23,7 +23,7 @@ export interface SegmentModel {
   readonly discontinuity: boolean;
   /** Has no media and never will. */
   readonly gap: boolean;
-  /** Whole lines of the playlist before it. */
+  /** Whole lines of the playlist before the segment. */
   readonly tags: string;
   readonly parts: PartModel[];
   /** The bytes of a complete segment that is not the sum of its parts; null if it is. */

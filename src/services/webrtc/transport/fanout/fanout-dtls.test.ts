@@ -16,7 +16,7 @@ afterEach(() => {
   bench.close();
 });
 
-/** How packets are sent does not matter to them. */
+/** The implementations of DTLS, which do not depend on the way of sending. */
 const IMPLEMENTATIONS = FANOUT_KINDS.filter((kind) => kind === 'native, segmented' || kind === 'script');
 
 type Opener = (role: 'client' | 'server', listener: DtlsListener) => DtlsEndpoint;
@@ -35,7 +35,7 @@ describe('DTLS', () => {
       ]
     : [['script', 'script']];
 
-  /** Two ends of a connection that is made, and how it ended for each. */
+  /** Connects two ends, and returns them with the states of both. */
   async function joined(clientEnd: Opener, serverEnd: Opener) {
     const ends = [clientEnd, serverEnd].map(() => ({ isConnected: false, closed: '' })) as [EndState, EndState];
     const endpoints: DtlsEndpoint[] = [];

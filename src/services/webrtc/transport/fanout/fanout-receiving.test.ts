@@ -49,7 +49,7 @@ describe.each(FANOUT_KINDS)('%s', (kind) => {
     fanout.setKeys(viewer, keys);
     fanout.hear(viewer, socket, placeOf(after));
     const pli = Buffer.from([0x81, 206, 0, 2, 0, 0, 0, 1, 0, 0, 0, 2]);
-    // Each has its own number: the second of two equal numbers would be a replay.
+    // Each packet has its own number: a second packet of the same number would be a replay.
     const say = ({ socket: from }: FanoutPeer): void => from.send(peer.seal(pli), port, '127.0.0.1');
     for (const one of [before, peer, after, stranger]) say(one);
     await until(

@@ -20,7 +20,7 @@ afterEach(() => {
   bench.close();
 });
 
-/** A media packet out of its wrapping, as receivers of parities see it: without what differs from packet to packet. */
+/** A media packet without its RED header, as receivers of parities see it: without the fields that differ from packet to packet. */
 function unwrapped({ marker, sequence, timestamp, extension, payload }: ReceivedVideo): Buffer {
   const head = Buffer.alloc(12);
   head.writeUInt16BE((extension.length === 0 ? 0x8000 : 0x9000) | (marker ? 0x80 : 0) | (payload[0] ?? 0));
@@ -155,7 +155,7 @@ describe.each(FANOUT_KINDS)('%s', (kind) => {
       expect(covered.sort((a, b) => a - b)).toEqual([...packets.keys()]);
       const count = (n: number): number => peer.video.filter((packet) => isParity(packet) && packet.timestamp === 3000 * n).length;
       expect(frames.map((_sizes, n) => count(n))).toEqual(parities);
-      // Both count on their own: a number is another packet to each.
+      // Both viewers have their own sequence numbers: the same number means different packets.
       const lost = peer.video[3]?.sequence ?? 0;
       peer.socket.send(peer.seal(nackOf(VIDEO.ssrc, lost, 0b10)), port, '127.0.0.1');
       await until('two retransmissions', () => peer.again.length === 2, WAIT);

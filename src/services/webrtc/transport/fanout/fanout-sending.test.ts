@@ -62,7 +62,7 @@ describe.each(FANOUT_KINDS)('%s', (kind) => {
   test.runIf(kind === 'native, segmented')('its sending threads sleep while there are no viewers', async () => {
     const { fanout, viewer, source } = await start();
     const threads = (): string[] => readdirSync('/proc/self/task').filter((id) => nameOfThread(id) === 'webrtc-send');
-    // They name themselves.
+    // Threads set their names after they start.
     await until('threads that send', () => threads().length > 0, WAIT);
     const wakes = (): number => {
       return threads().reduce((sum, id) => sum + Number(/^voluntary_ctxt_switches:\s+(\d+)/m.exec(statusOf(id))?.[1]), 0);
@@ -174,7 +174,7 @@ describe.each(FANOUT_KINDS)('%s', (kind) => {
       fanout.push(source, frame(6000, true, new Array(100).fill(100)));
       expect([sent(), ...sentEvery(1, 8)].map((packets) => packets - 71)).toEqual([24, 48, 72, 72, 72, 96, 96, 96, 100]);
       vi.advanceTimersByTime(3);
-      // However long it is, the last of it is seven gaps behind the first.
+      // However long a frame is, its last slice comes seven gaps after the first.
       fanout.push(source, frame(9000, false, new Array(400).fill(10)));
       expect([sent(), ...sentEvery(1, 1), ...sentEvery(3, 6)].map((packets) => packets - 171)).toEqual([
         50, 100, 150, 200, 250, 300, 350, 400,

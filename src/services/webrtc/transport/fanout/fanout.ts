@@ -42,7 +42,7 @@ export interface PacketizedFrame {
 export interface ExtensionPlan {
   /** With its 4-byte head, a multiple of 4; empty when there is none. */
   readonly bytes: Uint8Array;
-  /** Where 3 bytes of abs-send-time and 2 bytes of the transport-wide sequence number (the addon only) are written; 0 when absent. */
+  /** Offsets of 3 bytes of abs-send-time and of 2 bytes of the transport-wide sequence number (the addon only); 0 if absent. */
   readonly sendTimeAt: number;
   readonly transportSequenceAt: number;
 }
@@ -124,7 +124,7 @@ export interface DtlsEndpoint {
   receive(datagram: Uint8Array): void;
   /** Sends lost flights again: call it a few times a second until it is connected. */
   tick(): void;
-  /** Tells the peer. Idempotent; the listener is not called. */
+  /** Notifies the peer. Idempotent; the listener is not called. */
   close(): void;
 }
 

@@ -26,7 +26,7 @@ function derived(key: Buffer, salt: Buffer, label: number, length: number): Buff
   return createCipheriv('aes-128-ctr', key, iv).update(Buffer.alloc(length));
 }
 
-/** Which of `secrets` are in the writable memory of process `pid`. */
+/** Names of those `secrets` that are in the writable memory of process `pid`. */
 function found(pid: number, secrets: ReadonlyMap<string, Buffer>): string[] {
   const names = new Set<string>();
   const memory = openSync(`/proc/${pid}/mem`, 'r');
@@ -86,7 +86,7 @@ test
     const pid = child.pid ?? 0;
     const told = [localKey, localSalt, remoteKey, remoteSalt].map((secret) => secret.toString('hex')).join(' ');
     expect(await say(`open ${profile} ${told}`)).toBe('native open');
-    // Without this the test would not know how to look.
+    // Proof that the search finds keys.
     const salts = new Map([...secrets].filter(([name]) => /RTC?P salt$/.test(name)));
     await until('the keys are in memory', () => found(pid, salts).length === 4, { deadlineMs: 30_000 });
     expect(await say('close')).toBe('native close');

@@ -1,4 +1,4 @@
-/** How the addon that was built is armoured, as its file tells. */
+/** Hardening of the built addon, as its ELF file shows. */
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

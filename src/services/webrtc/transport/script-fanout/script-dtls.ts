@@ -182,7 +182,7 @@ export class ScriptDtls implements DtlsEndpoint {
     if (suite === undefined || record.readUInt16BE(3) !== 1) return null;
     const header = { type: record.readUInt8(0), version: record.readUInt16BE(1), epoch: 1, sequenceNumber: record.readUIntBE(5, 6) };
     try {
-      // It writes into its input.
+      // `decrypt` writes into its input.
       return suite.decrypt(sessionType, Buffer.from(record.subarray(RECORD_HEAD)), header);
     } catch {
       return null;
@@ -214,7 +214,7 @@ export class ScriptDtls implements DtlsEndpoint {
   }
 
   #connected(): void {
-    // The library says so again when the peer asks for the last flight.
+    // The library reports the connection again when the peer asks for the last flight.
     if (this.#closed || this.#isConnected) return;
     const profile = this.#socket.srtp.srtpProfile;
     if (profile === undefined) {
