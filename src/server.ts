@@ -4,7 +4,7 @@ import { Health } from './api/health.ts';
 import { startApi } from './api/start-api.ts';
 import { startMetrics } from './api/start-metrics.ts';
 import { bannerOf } from './config/banner.ts';
-import { type ReadOptions, type ServerConfig, secretsOf } from './config/index.ts';
+import { type ReadOptions, type ServerConfig, secretSteps, secretsOf } from './config/index.ts';
 import { serverSentences } from './config/ineffective.ts';
 import { definitionFolders, findConfigFile, readingFolders, writingFolders } from './config/server-config.ts';
 import { shortServerSecrets } from './config/short-secrets.ts';
@@ -49,6 +49,7 @@ import { keepRunningConfig } from './state/running-config.ts';
 import { systemClock } from './util/clock.ts';
 import { Conditions } from './util/conditions.ts';
 import type { LeveledLines, LogLevel } from './util/gated-lines.ts';
+import { inSlices } from './util/in-slices.ts';
 import type { LogLines } from './util/logger.ts';
 import { outsideAddresses } from './util/own-addresses.ts';
 import { packageVersion } from './util/package-version.ts';
@@ -291,8 +292,8 @@ async function startAll(
   openings.check();
   await state.apiState.forget();
   for (const service of services.all) service.started?.();
-  const keep = (running: ServerConfig): Promise<void> => {
-    secrets.configure([...secretsOf(running), apiAccess.token]);
+  const keep = async (running: ServerConfig): Promise<void> => {
+    secrets.configure([...(await inSlices(secretSteps(running))), apiAccess.token]);
     return keepRunningConfig(stateFolder, configFile, running);
   };
   await keep(config).catch((error: unknown) => logger.warn({ err: error }, 'the running configuration could not be saved'));

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { changeSentence, configChanges, followed } from './changes.ts';
+import { atOnce } from '../util/in-slices.ts';
+import { changeSentence, configChangeSteps, configChanges, followedSteps } from './changes.ts';
 import { sealed } from './secrets.ts';
 import { defaultServerFile, parseServerConfig } from './server-file.ts';
 
@@ -109,11 +110,11 @@ test('only followed changes differ afterwards, and equal parts stay the same obj
     apps: `${APP}<Application><Name>news</Name><Type>live</Type></Application>`,
     api: '<AccessToken>second</AccessToken>',
   });
-  const after = followed(running, next);
+  const after = atOnce(followedSteps(running, next));
   expect(configChanges(after, next).map(({ path }) => path)).toEqual(['Server/Bind/Providers/RTMP/Port']);
   expect(after.virtualHosts[0]?.applications[0]).toBe(running.virtualHosts[0]?.applications[0]);
   expect(after.virtualHosts[0]?.host).toBe(running.virtualHosts[0]?.host);
-  expect(followed(running, config({ bind: '<Providers><RTMP><Port>1935</Port></RTMP></Providers>' }))).toBe(running);
+  expect(atOnce(followedSteps(running, config({ bind: '<Providers><RTMP><Port>1935</Port></RTMP></Providers>' })))).toBe(running);
 });
 
 test('a sealed copy contains no secret, and still shows which secret changed', () => {
@@ -129,4 +130,25 @@ test('a sealed copy contains no secret, and still shows which secret changed', (
   expect(configChanges(sealed(one, seal), sealed(other, seal)).map(({ path, values }) => [path, values])).toEqual([
     ['Server/Managers/API/AccessToken', ''],
   ]);
+});
+
+test('a long list of applications is compared in a step for each', () => {
+  const many = (count: number, more = '') =>
+    config({
+      apps: Array.from({ length: count }, (_, n) => `<Application><Name>app${n}</Name><Type>live</Type>${more}</Application>`).join(''),
+    });
+  const [running, same, fewer] = [many(100), many(100), many(99)];
+  const stepsOf = (steps: Iterable<unknown>): number => [...steps].length;
+  for (const next of [same, fewer, many(100, '<Providers><RTMP/></Providers>')]) {
+    expect(stepsOf(configChangeSteps(running, next))).toBeGreaterThanOrEqual(100);
+    expect(stepsOf(followedSteps(running, next))).toBeGreaterThanOrEqual(99);
+  }
+  expect(configChanges(running, same)).toEqual([]);
+  expect(atOnce(followedSteps(running, same))).toBe(running);
+  expect(configChanges(running, fewer).map(changeSentence)).toEqual([expect.stringContaining('Application[app99] removed')]);
+  const after = atOnce(followedSteps(running, fewer));
+  expect(after.virtualHosts[0]?.applications).toHaveLength(99);
+  expect(after.virtualHosts[0]?.applications.every((application, n) => application === running.virtualHosts[0]?.applications[n])).toBe(
+    true,
+  );
 });

@@ -1,6 +1,7 @@
 /** Differences between two configurations, by the path of each setting, and when a running server can follow. */
 import { isDeepStrictEqual } from 'node:util';
 import type { TSchema } from '@sinclair/typebox';
+import { atOnce } from '../util/in-slices.ts';
 import { type Field, fieldsOf } from './field-plan.ts';
 import { shown } from './problem.ts';
 import { KEY_LISTS } from './schema/access-keys.ts';
@@ -19,6 +20,9 @@ const LIVE: readonly (readonly string[])[] = [
   ['managers', 'host', 'names'],
 ];
 
+/** Levels above an application: configuration, list of virtual hosts, virtual host, list of applications. */
+const APPLICATION_DEPTH = 4;
+
 /** Items of a list are matched by name; items without a name by their index. */
 type Named = Readonly<Record<string, unknown>> & { readonly name: string };
 
@@ -31,14 +35,19 @@ interface Step {
 
 /** Every setting that differs; empty when none does. The order is that of the file. */
 export function configChanges(before: ServerConfig, after: ServerConfig): SettingChange[] {
+  return atOnce(configChangeSteps(before, after));
+}
+
+/** `configChanges` in steps of one list's item each. */
+export function configChangeSteps(before: ServerConfig, after: ServerConfig): Generator<void, SettingChange[]> {
   return objectChanges(ServerSchema, before, after, { path: 'Server', keys: [], idle: false });
 }
 
 /**
  * The configuration of a running server after `configChanges`: `next`, with equal parts as the same objects as in `running`, and settings
- * that need a restart unchanged.
+ * that need a restart unchanged. In steps of one application each.
  */
-export function followed(running: ServerConfig, next: ServerConfig): ServerConfig {
+export function* followedSteps(running: ServerConfig, next: ServerConfig): Generator<void, ServerConfig> {
   const { alert: _before, ...others } = running;
   const live: ServerConfig = {
     ...others,
@@ -49,7 +58,7 @@ export function followed(running: ServerConfig, next: ServerConfig): ServerConfi
     log: next.log,
     managers: { ...running.managers, host: { ...running.managers.host, names: next.managers.host.names }, api: next.managers.api },
   };
-  return sharing(running, live) as ServerConfig;
+  return (yield* sharingFromBelow(running, live, APPLICATION_DEPTH)) as ServerConfig;
 }
 
 /** One line for people. */
@@ -64,6 +73,30 @@ export function changeSentence({ path, kind, values, effect, application }: Sett
   return `${path} ${what}${consequence}`;
 }
 
+/** As `sharing`. The upper `levels` are compared by the objects inside them, each of which is a step. */
+function* sharingFromBelow(known: unknown, value: unknown, levels: number): Generator<void, unknown> {
+  const isDeep = levels > 0 && isTree(value) && isTree(known) && Array.isArray(value) === Array.isArray(known);
+  if (!isDeep || (Array.isArray(value) && !value.every(isNamed))) {
+    yield;
+    return sharing(known, value);
+  }
+  if (Array.isArray(value)) {
+    const all = known as unknown as readonly unknown[];
+    const byName = new Map(all.filter(isNamed).map((item) => [item.name, item]));
+    const items: unknown[] = [];
+    for (const item of value as Named[]) items.push(yield* sharingFromBelow(byName.get(item.name), item, levels - 1));
+    return items.length === all.length && items.every((item, index) => item === all[index]) ? known : items;
+  }
+  const shared: [string, unknown][] = [];
+  for (const [key, member] of Object.entries(value)) shared.push([key, yield* sharingFromBelow(known[key], member, levels - 1)]);
+  const isSame = shared.length === Object.keys(known).length && shared.every(([key, member]) => key in known && member === known[key]);
+  return isSame ? known : Object.fromEntries(shared);
+}
+
+function isTree(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null;
+}
+
 /** `value`, with the equal parts of `known` as the same objects. */
 function sharing(known: unknown, value: unknown): unknown {
   if (isDeepStrictEqual(known, value)) return known;
@@ -76,23 +109,27 @@ function sharing(known: unknown, value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, sharing(members[key], member)]));
 }
 
-function objectChanges(schema: TSchema, before: object, after: object, at: Step): SettingChange[] {
-  return fieldsOf(schema).flatMap((field) => {
+function* objectChanges(schema: TSchema, before: object, after: object, at: Step): Generator<void, SettingChange[]> {
+  const changes: SettingChange[] = [];
+  for (const field of fieldsOf(schema)) {
     const [old, now] = [before, after].map((object) => (object as Readonly<Record<string, unknown>>)[field.key]);
     const idle = at.idle || field.notes.idle !== undefined;
-    return memberChanges(field, old, now, { path: `${at.path}/${elementOf(field)}`, keys: [...at.keys, field.key], idle });
-  });
+    const step = { path: `${at.path}/${elementOf(field)}`, keys: [...at.keys, field.key], idle };
+    changes.push(...(yield* memberChanges(field, old, now, step)));
+  }
+  return changes;
 }
 
-function memberChanges(field: Field, before: unknown, after: unknown, at: Step): SettingChange[] {
+function* memberChanges(field: Field, before: unknown, after: unknown, at: Step): Generator<void, SettingChange[]> {
+  // Items are compared one by one: a long list would take long.
+  if (field.items?.shape === 'object' && Array.isArray(before) && Array.isArray(after)) return yield* itemChanges(field, before, after, at);
   if (isDeepStrictEqual(before, after)) return [];
   if (before === undefined || after === undefined) return [oneChange(field, before, after, at)];
-  if (field.shape === 'object') return objectChanges(field.schema, before as object, after as object, at);
-  if (field.items?.shape === 'object') return itemChanges(field, before as readonly object[], after as readonly object[], at);
+  if (field.shape === 'object') return yield* objectChanges(field.schema, before as object, after as object, at);
   return [oneChange(field, before, after, at)];
 }
 
-function itemChanges(field: Field, before: readonly object[], after: readonly object[], at: Step): SettingChange[] {
+function* itemChanges(field: Field, before: readonly object[], after: readonly object[], at: Step): Generator<void, SettingChange[]> {
   const named = [...before, ...after].every(isNamed) && [before, after].every(hasUniqueNames);
   const key = (item: object, index: number): string => (named ? (item as Named).name : `${index + 1}`);
   const [olds, news] = [before, after].map((items) => new Map(items.map((item, index) => [key(item, index), item])));
@@ -100,12 +137,15 @@ function itemChanges(field: Field, before: readonly object[], after: readonly ob
   if (olds === undefined || news === undefined || schema === undefined) return [];
   const container = field.flatten === undefined ? at.path : `${at.path}/${field.flatten.xmlName}`;
   const names = [...new Set([...olds.keys(), ...news.keys()])];
-  const changes = names.flatMap((name): SettingChange[] => {
+  const changes: SettingChange[] = [];
+  for (const name of names) {
+    yield;
     const [old, now] = [olds.get(name), news.get(name)];
+    if (old === now) continue;
     const step = { ...at, path: `${container}[${name}]`, keys: [...at.keys, name] };
-    if (old === undefined || now === undefined) return [changeOf(old === undefined ? 'added' : 'removed', '', step)];
-    return objectChanges(schema, old, now, step);
-  });
+    if (old === undefined || now === undefined) changes.push(changeOf(old === undefined ? 'added' : 'removed', '', step));
+    else changes.push(...(yield* objectChanges(schema, old, now, step)));
+  }
   const kept = (items: ReadonlyMap<string, object>, others: ReadonlyMap<string, object>) =>
     [...items.keys()].filter((name) => others.has(name));
   if (!isDeepStrictEqual(kept(olds, news), kept(news, olds))) changes.push(changeOf('reordered', '', { ...at, path: container }));

@@ -1,7 +1,7 @@
 /** Configuration: from `Server.xml` or the API's JSON to one typed tree. */
 
 export { parseAlertRules } from './alert-rules-file.ts';
-export { changeSentence, configChanges, followed } from './changes.ts';
+export { changeSentence, configChangeSteps, configChanges, followedSteps } from './changes.ts';
 export { type JsonSchema, jsonSchemaOf } from './json-schema.ts';
 export type { MacroSource } from './macros.ts';
 export { mergePatch } from './merge-patch.ts';
@@ -82,6 +82,6 @@ export {
   type VirtualHostConfig,
   VirtualHostSchema,
 } from './schema/virtual-host.ts';
-export { sealed, secretsOf } from './secrets.ts';
+export { sealed, secretSteps, secretsOf } from './secrets.ts';
 export { defaultServerFile, defaultServerXml, type LoadedServer, loadServerConfig, parseServerConfig } from './server-file.ts';
 export type { ChangeEffect, SettingChange } from './setting-change.ts';

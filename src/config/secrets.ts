@@ -1,5 +1,7 @@
 /** Secrets of configurations, definitions and tasks: found by the names of members, and in URLs. */
 import { maskedUrl } from '../util/masked-url.ts';
+import { configParts } from './config-parts.ts';
+import type { ServerConfig } from './schema/server.ts';
 
 /** Members that are never shown, wherever they occur. */
 const SECRET: ReadonlySet<string> = new Set([
@@ -29,6 +31,16 @@ export function secretsOf(value: object): string[] {
     found.push(secret, ...secretsOfUrl(secret));
     return '';
   });
+  return found;
+}
+
+/** The secrets of a configuration, in steps of one application each. */
+export function* secretSteps(config: ServerConfig): Generator<void, string[]> {
+  const found: string[] = [];
+  for (const part of configParts(config)) {
+    found.push(...secretsOf(part));
+    yield;
+  }
   return found;
 }
 

@@ -26,7 +26,9 @@ export class DefinitionFindings {
     for (const { name: vhost, definition } of virtualHosts) {
       if (this.#told.has(definition.config)) continue;
       this.#told.add(definition.config);
-      this.#secrets.learn(secretsOf(definition.config));
+      // Those of its applications are learned when they start.
+      const { applications: _others, ...own } = definition.config;
+      this.#secrets.learn(secretsOf(own));
       const sentences = [...virtualHostSentences(definition.config), ...shortHostSecrets(definition.config)];
       for (const sentence of sentences) this.#logger.warn({ vhost }, sentence);
     }

@@ -1,4 +1,5 @@
 /** A configuration on which a server can start: read and checked. */
+import { setImmediate } from 'node:timers/promises';
 import { ConfigErrors, formatConfigProblem, type LoadedServer, loadServerConfig } from '../config/index.ts';
 import { unprotected } from '../config/not-built.ts';
 import { reloadServerConfig } from '../config/server-file-thread.ts';
@@ -18,7 +19,10 @@ export function loadUsable(file: string, logger: Pick<LogLines, 'warn'>): Loaded
 /** The same for a server that runs, which a large file does not hold up. `known`: the files of the configuration when it was read last. */
 export async function reloadUsable(file: string, known: readonly string[], logger: Pick<LogLines, 'warn'>): Promise<LoadedServer> {
   try {
-    return usable(await reloadServerConfig(file, known, logger), file, logger);
+    const loaded = await reloadServerConfig(file, known, logger);
+    // What a thread has read takes a turn of its own.
+    await setImmediate();
+    return usable(loaded, file, logger);
   } catch (error) {
     throw problemOf(error, file);
   }

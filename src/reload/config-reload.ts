@@ -6,8 +6,8 @@ import {
   type AlertConfig,
   ConfigErrors,
   changeSentence,
-  configChanges,
-  followed,
+  configChangeSteps,
+  followedSteps,
   formatConfigProblem,
   type LoadedServer,
   type ServerConfig,
@@ -26,6 +26,7 @@ import { reloadUsable } from '../findings/usable-config.ts';
 import type { AllowedFolders } from '../util/allowed-folders.ts';
 import { counted } from '../util/counted.ts';
 import type { LogLevel } from '../util/gated-lines.ts';
+import { inSlices } from '../util/in-slices.ts';
 import type { Logger } from '../util/logger.ts';
 import { messageOf } from '../util/message-of.ts';
 import type { ReloadFollowers, ReloadOutcome } from './reload-outcome.ts';
@@ -82,7 +83,7 @@ export class ConfigReload {
     const { file, logger } = this.#parts;
     try {
       const { config } = await reloadServerConfig(file, this.#files, logger);
-      return configChanges(this.#running, config).some(({ effect }) => effect !== 'restart');
+      return (await inSlices(configChangeSteps(this.#running, config))).some(({ effect }) => effect !== 'restart');
     } catch {
       return true;
     }
@@ -119,17 +120,15 @@ export class ConfigReload {
       throw error;
     }
     this.#files = loaded.files;
-    await setImmediate();
-    const changes = configChanges(this.#running, loaded.config);
+    const changes = await inSlices(configChangeSteps(this.#running, loaded.config));
     if (changes.length === 0) {
       logger.info({ config: file }, `${file} read again: nothing has changed`);
       return { kind: 'reloaded', changes };
     }
-    await setImmediate();
-    const next = followed(this.#running, loaded.config);
+    const next = await inSlices(followedSteps(this.#running, loaded.config));
     await setImmediate();
     await this.#follow(next, loaded);
-    this.#tell(changes);
+    await inSlices(this.#tell(changes));
     return { kind: 'reloaded', changes };
   }
 
@@ -156,11 +155,12 @@ export class ConfigReload {
       .catch((error: unknown) => logger.warn({ err: error }, `the running configuration could not be saved: ${messageOf(error)}`));
   }
 
-  #tell(changes: readonly SettingChange[]): void {
+  *#tell(changes: readonly SettingChange[]): Generator<void, void> {
     const { file, logger } = this.#parts;
     for (const change of changes.slice(0, MAX_TOLD)) {
       const { path, effect, application } = change;
       logger[effect === 'restart' ? 'warn' : 'info']({ path, effect, ...application }, changeSentence(change));
+      yield;
     }
     if (changes.length > MAX_TOLD) logger.info({}, `${changes.length - MAX_TOLD} more settings have changed`);
     const late = changes.filter(({ effect }) => effect === 'restart').length;

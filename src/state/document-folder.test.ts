@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
+import { mostInATurn } from '../../test/support/turns-during.ts';
 import { DocumentFolder } from './document-folder.ts';
 import { KEYED } from './document-layout.ts';
 import { StateStore } from './state-store.ts';
@@ -101,4 +102,29 @@ test('a document is laid out in its file as before', async () => {
   expect(readFileSync(join(folder, '%2E%2E%2Fb.json'), 'utf8')).toBe(
     `${head}"virtual-host",\n  "name": "../b",\n  "order": 3,\n  "definition": {},\n  "applications": []\n}\n`,
   );
+});
+
+test('a long document is written a few items in a turn of the event loop, with the text of JSON.stringify', async () => {
+  let written = 0;
+  const item = (n: number) => ({
+    name: `line\n${n}`,
+    list: [{ deep: [] }, null],
+    toJSON() {
+      written += 1;
+      return { ...this, toJSON: undefined };
+    },
+  });
+  const applications = Array.from({ length: 300 }, (_, n) => item(n));
+  const store = new StateStore(folder, logger);
+  await store.load();
+  const definition = { host: { names: ['*'], empty: undefined }, none: {} };
+  const most = await mostInATurn(
+    () => written,
+    () => store.save({ name: 'v', order: 1, definition, applications }),
+  );
+  expect(written).toBe(300);
+  expect(most).toBeLessThan(10);
+  const text = readFileSync(join(folder, 'v.json'), 'utf8');
+  expect(text).toBe(`${JSON.stringify(JSON.parse(text), null, 2)}\n`);
+  expect(await store.load()).toEqual([JSON.parse(JSON.stringify({ name: 'v', order: 1, definition, applications }))]);
 });

@@ -1,6 +1,7 @@
 /** Small JSON documents in a folder, each replaced atomically and flushed to disk before a write resolves. */
 import { readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { textInSlices } from '../util/in-slices.ts';
 import type { Logger } from '../util/logger.ts';
 import { messageOf } from '../util/message-of.ts';
 import { removeFileDurable, writeFileAtomic, writeFileSoon } from './atomic-file.ts';
@@ -63,7 +64,7 @@ export class DocumentFolder<Document = unknown> {
 
   /** Resolves when the document is on disk. Rejects with the file system's error, and the previous document remains. */
   save(key: string, document: Document): Promise<void> {
-    return this.#inOrder(key, () => writeFileAtomic(this.#pathOf(key), this.#textOf(document), MODE));
+    return this.#inOrder(key, async () => writeFileAtomic(this.#pathOf(key), await this.#textOf(document), MODE));
   }
 
   /**
@@ -72,7 +73,7 @@ export class DocumentFolder<Document = unknown> {
   saveSoon(key: string, document: Document): Promise<void> {
     const written = Promise.withResolvers<void>();
     const durable = this.#inOrder(key, async () => {
-      const { durable } = await writeFileSoon(this.#pathOf(key), this.#textOf(document), MODE);
+      const { durable } = await writeFileSoon(this.#pathOf(key), await this.#textOf(document), MODE);
       written.resolve();
       await durable;
     });
@@ -103,9 +104,10 @@ export class DocumentFolder<Document = unknown> {
     await Promise.allSettled(this.#writes.values());
   }
 
-  #textOf(document: Document): string {
+  /** A virtual host may have thousands of applications. */
+  #textOf(document: Document): Promise<string> {
     const { kind, layout } = this.#options;
-    return `${JSON.stringify({ format: FORMAT, version: VERSION, kind, ...layout.write(document) }, null, 2)}\n`;
+    return textInSlices(piecesOf({ format: FORMAT, version: VERSION, kind, ...layout.write(document) }));
   }
 
   #parse(name: string, text: string): StoredDocument<Document> {
@@ -138,4 +140,25 @@ export class DocumentFolder<Document = unknown> {
     const { folder, layout } = this.#options;
     return join(folder, `${layout.encode(key)}${SUFFIX}`);
   }
+}
+
+/** A document as JSON with an indent of two; each item of its lists is a piece. */
+function* piecesOf(members: Readonly<Record<string, unknown>>): Iterable<string> {
+  let before = '{\n';
+  for (const [key, value] of Object.entries(members)) {
+    if (value === undefined) continue;
+    yield `${before}  ${JSON.stringify(key)}: `;
+    before = ',\n';
+    if (!Array.isArray(value) || value.length === 0) {
+      yield indented(value, '  ');
+      continue;
+    }
+    for (const [index, item] of value.entries()) yield `${index === 0 ? '[' : ','}\n    ${indented(item, '    ')}`;
+    yield '\n  ]';
+  }
+  yield '\n}\n';
+}
+
+function indented(value: unknown, indent: string): string {
+  return (JSON.stringify(value, null, 2) ?? 'null').replaceAll('\n', `\n${indent}`);
 }

@@ -3,6 +3,7 @@ import { createHmac, randomBytes } from 'node:crypto';
 import { chmodSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { keySalt, type ServerConfig, sealed } from '../config/index.ts';
+import { textInSlices } from '../util/in-slices.ts';
 import { writeFileAtomic } from './atomic-file.ts';
 
 const FILE_NAME = 'running-config.json';
@@ -24,8 +25,25 @@ export interface RunningConfig {
 /** Stores the running configuration from now on. The file contains no readable secret. Rejects with the file system's error. */
 export async function keepRunningConfig(stateFolder: string, file: string, config: ServerConfig): Promise<void> {
   const key = randomBytes(SEAL_KEY_BYTES).toString('base64url');
-  const document = { file: resolve(file), sealKey: key, keySalt: keySalt(), config: sealed(config, sealBy(key)) };
-  await writeFileAtomic(join(stateFolder, FILE_NAME), `${JSON.stringify(document)}\n`, MODE);
+  const head = { file: resolve(file), sealKey: key, keySalt: keySalt() };
+  const text = await textInSlices(sealedPieces(config, sealBy(key)));
+  await writeFileAtomic(join(stateFolder, FILE_NAME), `${opened(head)},"config":${text}}\n`, MODE);
+}
+
+/** A configuration as JSON, with sealed secrets; each application is a piece. */
+function* sealedPieces({ virtualHosts, ...server }: ServerConfig, seal: (secret: string) => string): Iterable<string> {
+  yield `${opened(sealed(server, seal))},"virtualHosts":[`;
+  for (const [index, { applications, ...host }] of virtualHosts.entries()) {
+    yield `${index > 0 ? ',' : ''}${opened(sealed(host, seal))},"applications":[`;
+    for (const [n, application] of applications.entries()) yield `${n > 0 ? ',' : ''}${JSON.stringify(sealed(application, seal))}`;
+    yield ']}';
+  }
+  yield ']}';
+}
+
+/** The JSON of an object with members, to which others are added. */
+function opened(object: object): string {
+  return JSON.stringify(object).slice(0, -1);
 }
 
 /** The present or last configuration of the server of this folder; null if there is none. Throws read errors. */
