@@ -16,6 +16,8 @@ const KEY = 'millrace:{g}:definitions:v';
 const FIELD = JSON.stringify(['pull', 'app', 's']);
 
 const stops: (() => unknown)[] = [];
+/** Books of open nodes. */
+const books = new Set<DefinitionBook>();
 let redis: RedisServer;
 let folder: string;
 beforeEach(async () => {
@@ -52,6 +54,14 @@ class FakeKeeper implements WorkKeeper {
 
 const work = (name = 's'): Work => ({ kind: 'pull', vhost: 'v', app: 'app', name });
 
+/** Polls a value; the nodes look at Redis meanwhile, more often than by themselves. */
+function soon<T>(read: () => T) {
+  return expect.poll(async () => {
+    await Promise.all([...books].map((book) => book.look()));
+    return await read();
+  }, PATIENCE);
+}
+
 /** A node that keeps its untold changes in the folder of its name, with the pulls that `keeper` has at its start. */
 async function open(node: string, { clock = new ManualClock(), keeper = new FakeKeeper(), apps = ['app'] } = {}) {
   const logger = new RecordingLogger();
@@ -61,12 +71,14 @@ async function open(node: string, { clock = new ManualClock(), keeper = new Fake
   const options = { link, group: 'g', vhost: 'v', keepers: [keeper], hasApplication: (app: string) => apps.includes(app) };
   const book = new DefinitionBook({ ...options, untold, clock, logger });
   const close = async (): Promise<void> => {
+    books.delete(book);
     await book.close();
     await untold.settle();
     link.close();
   };
   stops.push(close);
   book.start();
+  books.add(book);
   /** A request to the API. */
   const define = (url: string, name?: string): Promise<void> =>
     book.change(work(name), async (tell) => {
@@ -85,27 +97,27 @@ async function open(node: string, { clock = new ManualClock(), keeper = new Fake
 describe('a definition', () => {
   it('of one node is adopted by the others, changed by any, and deleted everywhere', async () => {
     const [a, b] = [await open('a'), await open('b')];
-    await expect.poll(() => [a.book.ready, b.book.ready], PATIENCE).toEqual([true, true]);
+    await soon(() => [a.book.ready, b.book.ready]).toEqual([true, true]);
     await a.define('one');
-    await expect.poll(() => b.keeper.pulls.get('s'), PATIENCE).toEqual({ url: 'one' });
+    await soon(() => b.keeper.pulls.get('s')).toEqual({ url: 'one' });
     await b.define('two');
-    await expect.poll(() => a.keeper.pulls.get('s'), PATIENCE).toEqual({ url: 'two' });
+    await soon(() => a.keeper.pulls.get('s')).toEqual({ url: 'two' });
     expect([a.book.figures, a.kept()]).toEqual([{ definitions: 1, unplaced: 0 }, []]);
     await b.remove();
-    await expect.poll(() => a.keeper.has(work()), PATIENCE).toBe(false);
+    await soon(() => a.keeper.has(work())).toBe(false);
     const c = await open('c');
-    await expect.poll(() => c.book.ready, PATIENCE).toBe(true);
+    await soon(() => c.book.ready).toBe(true);
     expect([c.keeper.pulls.size, a.book.figures.definitions]).toEqual([0, 0]);
   });
 
   it('that was there before a node shares it is told; that of Redis replaces another one of its name', async () => {
     const a = await open('a');
-    await expect.poll(() => a.book.ready, PATIENCE).toBe(true);
+    await soon(() => a.book.ready).toBe(true);
     await a.define('one');
     const keeper = new FakeKeeper();
     keeper.pulls.set('s', { url: 'old' }).set('own', { url: 'own' });
     await open('b', { keeper });
-    await expect.poll(() => [keeper.pulls.get('s'), a.keeper.pulls.get('own')], PATIENCE).toEqual([{ url: 'one' }, { url: 'own' }]);
+    await soon(() => [keeper.pulls.get('s'), a.keeper.pulls.get('own')]).toEqual([{ url: 'one' }, { url: 'own' }]);
   });
 
   it('waits where it cannot be done, which is told once', async () => {
@@ -115,26 +127,24 @@ describe('a definition', () => {
     const b = await open('b', { keeper, apps: [] });
     await a.define('one');
     const warned = () => b.logger.lines.filter(({ level }) => level === 'warn').map(({ message }) => message);
-    await expect
-      .poll(warned, PATIENCE)
-      .toEqual(["the pull 's' of another node cannot be done by this node: there is no application 'v/app'"]);
+    await soon(warned).toEqual(["the pull 's' of another node cannot be done by this node: there is no application 'v/app'"]);
     expect(b.book.figures).toEqual({ definitions: 1, unplaced: 1 });
     b.apps.push('app');
-    await expect.poll(() => warned().at(-1), PATIENCE).toMatch(/no such provider$/);
+    await soon(() => warned().at(-1)).toMatch(/no such provider$/);
     keeper.refusal = null;
-    await expect.poll(() => b.book.figures, PATIENCE).toEqual({ definitions: 1, unplaced: 0 });
+    await soon(() => b.book.figures).toEqual({ definitions: 1, unplaced: 0 });
     // Its application is deleted here, and made again.
     keeper.pulls.clear();
     b.apps.pop();
-    await expect.poll(() => b.book.figures.unplaced, PATIENCE).toBe(1);
+    await soon(() => b.book.figures.unplaced).toBe(1);
     b.apps.push('app');
-    await expect.poll(() => keeper.pulls.get('s'), PATIENCE).toEqual({ url: 'one' });
+    await soon(() => keeper.pulls.get('s')).toEqual({ url: 'one' });
     expect(warned().length).toBe(3);
   });
 
   it('is not touched while the API of a node changes it', async () => {
     const [a, b] = [await open('a'), await open('b')];
-    await expect.poll(() => [a.book.ready, b.book.ready], PATIENCE).toEqual([true, true]);
+    await soon(() => [a.book.ready, b.book.ready]).toEqual([true, true]);
     const { promise, resolve } = Promise.withResolvers<void>();
     const clash = b.book.change(work(), async (tell) => {
       await promise;
@@ -144,18 +154,18 @@ describe('a definition', () => {
     });
     await a.define('one');
     await a.define('other', 'other');
-    await expect.poll(() => b.book.figures, PATIENCE).toEqual({ definitions: 2, unplaced: 1 });
+    await soon(() => b.book.figures).toEqual({ definitions: 2, unplaced: 1 });
     await b.book.look();
     await b.book.look();
     resolve();
     await clash;
-    await expect.poll(() => a.keeper.pulls.get('s'), PATIENCE).toEqual({ url: 'later' });
-    await expect.poll(() => b.keeper.pulls.get('other'), PATIENCE).toEqual({ url: 'other' });
+    await soon(() => a.keeper.pulls.get('s')).toEqual({ url: 'later' });
+    await soon(() => b.keeper.pulls.get('other')).toEqual({ url: 'other' });
   });
 
   it('that is too large stays at its node', async () => {
     const a = await open('a');
-    await expect.poll(() => a.book.ready, PATIENCE).toBe(true);
+    await soon(() => a.book.ready).toBe(true);
     await a.define('x'.repeat(MAX_DEFINITION_BYTES));
     expect([a.logger.lines.at(-1)?.message, a.kept(), await redis.ask('EXISTS', KEY)]).toEqual([
       "the pull 's' is too large to be shared: other nodes cannot do it",
@@ -168,7 +178,7 @@ describe('a definition', () => {
 describe('while Redis is away', () => {
   it('changes are kept on disk, and told after a restart of the node', async () => {
     const a = await open('a');
-    await expect.poll(() => a.book.ready, PATIENCE).toBe(true);
+    await soon(() => a.book.ready).toBe(true);
     await a.define('one');
     await a.define('other', 'other');
     // Redis keeps what it has, but the node cannot reach it.
@@ -177,38 +187,38 @@ describe('while Redis is away', () => {
     expect(a.kept().length).toBe(1);
     await a.close();
     const b = await open('b');
-    await expect.poll(() => b.keeper.pulls.size, PATIENCE).toBe(2);
+    await soon(() => b.keeper.pulls.size).toBe(2);
     const again = await open('a', { keeper: a.keeper });
-    await expect.poll(() => [...b.keeper.pulls.keys()], PATIENCE).toEqual(['other']);
-    await expect.poll(again.kept, PATIENCE).toEqual([]);
+    await soon(() => [...b.keeper.pulls.keys()]).toEqual(['other']);
+    await soon(again.kept).toEqual([]);
     expect([...again.keeper.pulls.keys()]).toEqual(['other']);
   });
 
   it('changes of the settings lose none', async () => {
     const [a, b] = [await open('a'), await open('b')];
-    await expect.poll(() => [a.book.ready, b.book.ready], PATIENCE).toEqual([true, true]);
+    await soon(() => [a.book.ready, b.book.ready]).toEqual([true, true]);
     await a.define('one');
     // The request began before the settings changed, and ends afterwards.
     await a.untold.save({ work: work(), version: Date.now() * 2, text: '{"url":"two"}' });
     a.book.up();
-    await expect.poll(() => b.keeper.pulls.get('s'), PATIENCE).toEqual({ url: 'two' });
-    await expect.poll(a.kept, PATIENCE).toEqual([]);
+    await soon(() => b.keeper.pulls.get('s')).toEqual({ url: 'two' });
+    await soon(a.kept).toEqual([]);
   });
 
   it('the later one of two changes counts', async () => {
     const [early, late] = [new ManualClock(), new ManualClock()];
     late.setOn(60_000);
     const a = await open('a', { clock: early });
-    await expect.poll(() => a.book.ready, PATIENCE).toBe(true);
+    await soon(() => a.book.ready).toBe(true);
     a.link.close();
     await a.define('early');
     await a.close();
     const b = await open('b', { clock: late });
-    await expect.poll(() => b.book.ready, PATIENCE).toBe(true);
+    await soon(() => b.book.ready).toBe(true);
     await b.define('late');
     const again = await open('a', { clock: early, keeper: a.keeper });
-    await expect.poll(() => again.keeper.pulls.get('s'), PATIENCE).toEqual({ url: 'late' });
-    await expect.poll(again.kept, PATIENCE).toEqual([]);
+    await soon(() => again.keeper.pulls.get('s')).toEqual({ url: 'late' });
+    await soon(again.kept).toEqual([]);
     expect(b.keeper.pulls.get('s')).toEqual({ url: 'late' });
   });
 });
@@ -216,19 +226,19 @@ describe('while Redis is away', () => {
 describe('a Redis that has lost its keys', () => {
   it('gets definitions and deletions again, so that a node that was away brings nothing back', async () => {
     const [a, away] = [await open('a'), await open('away')];
-    await expect.poll(() => a.book.ready, PATIENCE).toBe(true);
+    await soon(() => a.book.ready).toBe(true);
     await a.define('one');
     await a.define('other', 'other');
-    await expect.poll(() => away.keeper.pulls.size, PATIENCE).toBe(2);
+    await soon(() => away.keeper.pulls.size).toBe(2);
     await away.close();
     await a.remove();
     await redis.ask('FLUSHALL');
     const back = await open('away', { keeper: away.keeper });
-    await expect.poll(() => [...back.keeper.pulls.keys()], PATIENCE).toEqual(['other']);
-    await expect.poll(async () => await redis.ask('HLEN', KEY), PATIENCE).toBe(':2');
+    await soon(() => [...back.keeper.pulls.keys()]).toEqual(['other']);
+    await soon(async () => await redis.ask('HLEN', KEY)).toBe(':2');
     expect([...a.keeper.pulls.keys()]).toEqual(['other']);
     await redis.restart();
-    await expect.poll(async () => await redis.ask('HLEN', KEY), PATIENCE).toBe(':2');
+    await soon(async () => await redis.ask('HLEN', KEY)).toBe(':2');
   });
 
   it('is told to remember no more than its limit: the oldest deletions go first', async () => {
@@ -238,7 +248,7 @@ describe('a Redis that has lost its keys', () => {
       '0',
     );
     const a = await open('a');
-    await expect.poll(() => a.book.ready, PATIENCE).toBe(true);
+    await soon(() => a.book.ready).toBe(true);
     await a.define('one');
     expect([await redis.ask('HLEN', KEY), await redis.ask('HEXISTS', KEY, 'x1')]).toEqual([':2000', ':0']);
     await redis.ask('DEL', 'millrace:{g}:definition-deletions:v');
@@ -271,7 +281,7 @@ it('what no node has written is left out', async () => {
   stops.push(() => link.close());
   await expect.poll(() => link.up, PATIENCE).toBe(true);
   const b = await open('b');
-  await expect.poll(() => b.book.ready, PATIENCE).toBe(true);
+  await soon(() => b.book.ready).toBe(true);
   for (const [index, [name = '', text = '']] of pairs.entries()) {
     const script = "redis.call('HSET', KEYS[1], ARGV[1], ARGV[2]) redis.call('ZADD', KEYS[2], ARGV[3], ARGV[1])";
     await link.evaluate(script, [KEY, 'millrace:{g}:definition-changes:v'], [name, text, String(index + 1)]);
