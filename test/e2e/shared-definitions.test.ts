@@ -127,9 +127,14 @@ test('what only the API of one node defined is done by another one after a drain
   await b.restart();
   await becomes(b, nothing);
 
+  await redis.stop();
+  await b.api.create(SCHEDULED, { stream: { name: 'late' }, programs });
+  await redis.restart();
+  await until('what was made without Redis', async () => (await a.api.get<string[]>(SCHEDULED)).includes('late'), DEADLINE);
+
   await stopPush(b.api, 'p');
   await b.api.call('DELETE', `${STREAMS}/pulled`);
-  await b.api.call('DELETE', `${SCHEDULED}/tv`);
+  for (const name of ['tv', 'late']) await b.api.call('DELETE', `${SCHEDULED}/${name}`);
   await b.api.call('DELETE', `${MULTIPLEX}/mix`);
   for (const node of [b, a]) await becomes(node, { lists: '', does: '|||' });
   const folders = ['pulls', 'pushes', 'untold-changes', 'file-marks'];
