@@ -20,6 +20,8 @@ const PROGRAMS = 500;
 const ITEMS = 20;
 const APPLICATIONS = 500;
 const CREATED = 300;
+const BATCH = 30;
+const MUX_TRACKS = 1000;
 const HOST = '/v1/vhosts';
 const CHANNELS = `${HOST}/aside/apps/app/scheduledChannels`;
 /** Members that most applications have. */
@@ -36,6 +38,31 @@ function scheduleOf(name: string) {
     items: items(program),
   }));
   return { stream: { name }, programs };
+}
+
+/** The list of a channel's items, the last of which is refused after all others have been read. */
+function faultySchedule() {
+  const schedule = scheduleOf('faulty');
+  return {
+    ...schedule,
+    programs: schedule.programs.with(-1, { ...scheduleOf('x').programs[0], items: [{ url: 'http://a?key=b' }] } as never),
+  };
+}
+
+function muxText(name: string): string {
+  const track = (n: number) => `<Track><SourceTrackName>video_${n}</SourceTrackName><NewTrackName>track_${n}</NewTrackName></Track>`;
+  const tracks = Array.from({ length: 100 }, (_, n) => track(n)).join('\n');
+  const sources = Array.from({ length: MUX_TRACKS / 100 }, (_, n) => {
+    const url = `stream://default/app/source_of_the_channel_${n}`;
+    return `<SourceStream><Name>source${n}</Name><Url>${url}</Url><TrackMap>${tracks}</TrackMap></SourceStream>`;
+  });
+  return `<Multiplex><OutputStream><Name>${name}</Name></OutputStream><SourceStreams>${sources.join('\n')}</SourceStreams></Multiplex>`;
+}
+
+/** Applications that need a key for publishing, with other names in each batch. */
+function keyed(batch: number): (application: object, index?: number) => object {
+  const publishKeys = [{ name: 'studio', key: 'a-key-of-the-studio-1234' }];
+  return (application, index = 0) => ({ ...application, name: `keyed-${batch}-${index}`, publishKeys });
 }
 
 function applicationXml(name: string): string {
@@ -73,7 +100,7 @@ async function sample(main: string): Promise<ReadonlyMap<string, number>> {
   try {
     const folder = path.join(server.state, 'schedules');
     mkdirSync(folder);
-    const providers = { schedule: { mediaRootDir: server.state, scheduleFilesDir: folder } };
+    const providers = { schedule: { mediaRootDir: server.state, scheduleFilesDir: folder }, multiplex: { muxFilesDir: folder } };
     await api.create(HOST, [{ name: 'aside', host: { names: ['aside.example'] } }]);
     await api.create(`${HOST}/aside/apps`, [{ name: 'app', type: 'live', providers }]);
     // The code of each kind of work runs for the first time.
@@ -83,6 +110,11 @@ async function sample(main: string): Promise<ReadonlyMap<string, number>> {
     await measure('  found as a file', async () => {
       writeFileSync(path.join(folder, 'fourth.sch'), formatScheduleFile(definitionFromJson(scheduleOf('fourth'))));
       await until('the channel', async () => (await api.get<string[]>(CHANNELS)).includes('fourth'));
+    });
+    await measure('  refused: the last item is wrong', () => api.call('POST', CHANNELS, faultySchedule()));
+    await measure(`multiplex channel of ${MUX_TRACKS} tracks, found as a file`, async () => {
+      writeFileSync(path.join(folder, 'mux.mux'), muxText('mux'));
+      await until('the channel', async () => (await api.get<string[]>(`${HOST}/aside/apps/app/multiplexChannels`)).includes('mux'));
     });
     await measure('/openapi.json, the first', () => api.call('GET', '/openapi.json'));
     const first = readFileSync(server.config, 'utf8');
@@ -96,6 +128,9 @@ async function sample(main: string): Promise<ReadonlyMap<string, number>> {
       .map((name) => ({ name, type: 'live', providers: { rtmp: {} }, publishers: { llhls: {} } }));
     const host = { name: 'other', host: { names: ['other.example'] }, applications };
     await measure(`virtual host with ${CREATED} applications in one request`, () => api.create(HOST, [host]));
+    const one = `${HOST}/other/apps`;
+    for (let batch = 0; batch < CREATED / BATCH; batch += 1) await api.create(one, applications.slice(0, BATCH).map(keyed(batch)));
+    await measure(`  one more application, with a key`, () => api.create(one, [keyed(CREATED)(applications[0] ?? {})]));
     return found;
   } finally {
     await server.close();

@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
+import { until } from '../../test/harness/poll.ts';
+import { mostInATurn } from '../../test/support/turns-during.ts';
 import { type Answer, acknowledge, batch, batchFailure, batchSuccess, failure } from './envelope.ts';
 import { ApiError } from './errors.ts';
 import { RequestLog } from './request-log.ts';
@@ -54,4 +56,27 @@ test('secrets of the address and of the body are left out, and long texts are cu
   expect(told('POST', failure(echo), { target: `/${'y'.repeat(5000)}` })[0]).toMatchObject({
     target: expect.stringMatching(/^\/y{499}…$/),
   });
+});
+
+test('the secrets of a large body are looked for a few in a turn of the event loop', async () => {
+  let reads = 0;
+  const items = Array.from({ length: 300 }, (_, n) => ({
+    get url(): string {
+      reads += 1;
+      return `rtmp://host/app/stream?token=secret-${n}`;
+    },
+  }));
+  const logger = new RecordingLogger();
+  const answer = failure(new ApiError('SCHEDULE_INVALID', 'programs: secret-17 is wrong'));
+  const asked = { target: APP, body: { programs: [{ items }] }, reads: false, peer: undefined, token: 'panel' };
+  const most = await mostInATurn(
+    () => reads,
+    async () => {
+      new RequestLog(logger).answered({ method: 'POST' }, asked, answer);
+      await until('the line', () => logger.lines.length > 0);
+    },
+  );
+  expect(most).toBeLessThan(10);
+  expect(reads).toBe(300);
+  expect(logger.lines[0]?.message).toContain('programs: *** is wrong');
 });

@@ -1,6 +1,7 @@
 /** Log lines about requests of the API: changes, and all refusals and failures, with the reason. */
 import type { IncomingMessage } from 'node:http';
-import { secretsOf } from '../config/index.ts';
+import { repeatedSecrets } from '../config/index.ts';
+import { inSlicesIfLong } from '../util/in-slices.ts';
 import { withoutOwnSecrets } from '../util/known-secrets.ts';
 import type { Logger } from '../util/logger.ts';
 import { maskedUrl } from '../util/masked-url.ts';
@@ -44,15 +45,23 @@ export class RequestLog {
     const fields = { method, target: cut(maskedUrl(target)), status, peer, token };
     const [first] = faults;
     if (first === undefined) this.#logger.info(fields, 'API request answered');
-    else this.#logger.limited.info({ ...fields, code: first.code }, `${outcome(status)}: ${this.#reason(faults, answer, body)}`);
+    else {
+      const tell = (text: string): void => this.#logger.limited.info({ ...fields, code: first.code }, `${outcome(status)}: ${text}`);
+      const text = this.#reason(faults, answer, body);
+      if (typeof text === 'string') tell(text);
+      else void text.then(tell);
+    }
   }
 
-  #reason(faults: readonly ApiError[], { reason }: Answer, body: unknown): string {
+  /** A large body takes many turns of the event loop. */
+  #reason(faults: readonly ApiError[], { reason }: Answer, body: unknown): string | Promise<string> {
     const texts = [...new Set(faults.map(({ message }) => message.trim().replace(/\s+/g, ' ')))];
     const more = texts.length > MAX_FAULTS ? [`${texts.length - MAX_FAULTS} more`] : [];
     const whole = [...texts.slice(0, MAX_FAULTS), ...more, ...(reason === undefined ? [] : [reason])].join('; ');
-    const secrets = typeof body === 'object' && body !== null ? secretsOf(body) : [];
-    return cut(maskedUrl(withoutOwnSecrets(whole, secrets)));
+    const shown = (secrets: readonly string[]): string => cut(maskedUrl(withoutOwnSecrets(whole, secrets)));
+    if (typeof body !== 'object' || body === null) return shown([]);
+    const secrets = inSlicesIfLong(repeatedSecrets(body, whole));
+    return secrets instanceof Promise ? secrets.then(shown) : shown(secrets);
   }
 }
 

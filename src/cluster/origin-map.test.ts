@@ -155,6 +155,19 @@ describe('the origin map', () => {
     await expect.poll(() => redis.value('app/s')).toBe(OF_A);
   });
 
+  it('registers and removes thousands of streams at once without commands that the link refuses', async () => {
+    const redis = await startRedis();
+    const { map } = open(redis.address, { name: 'a' });
+    await expect.poll(() => map.reachable).toBe(true);
+    for (let n = 0; n < 3000; n += 1) map.add('app', `s${n}`);
+    await expect.poll(() => map.figures.registered, PATIENCE).toBe(3000);
+    map.withdraw(true);
+    await expect.poll(() => redis.ask('DBSIZE'), PATIENCE).toBe(':0');
+    map.withdraw(false);
+    await expect.poll(() => map.figures.registered, PATIENCE).toBe(3000);
+    expect(map.figures.refused).toBe(0);
+  });
+
   it('is read-only for a server without a name or without edges', async () => {
     const redis = await startRedis();
     const edge = open(redis.address);

@@ -5,6 +5,7 @@ import { shownUrl } from '../core/pull.ts';
 import type { Clock } from '../util/clock.ts';
 import type { Logger } from '../util/logger.ts';
 import { messageOf } from '../util/message-of.ts';
+import { Semaphore } from '../util/semaphore.ts';
 import { DefinitionBook, type DefinitionBookOptions } from './definition-book.ts';
 import { LeaseBook } from './lease-book.ts';
 import { redisTarget } from './redis-client.ts';
@@ -13,7 +14,7 @@ import { RedisLink } from './redis-link.ts';
 /** Lifetime of an address, s; the address of a server that died expires after it. */
 const EXPIRY_S = 10;
 const REFRESH_MS = 2500;
-/** Addresses renewed concurrently. */
+/** Addresses registered, renewed or removed concurrently. */
 const MAX_AT_ONCE = 100;
 const MAX_ADDRESS = 2048;
 /** Separates the id of a node from its address. */
@@ -97,6 +98,8 @@ export class OriginMap {
   readonly #expiryS: number;
   readonly #entries = new Map<string, Entry>();
   readonly #working = new Set<Promise<void>>();
+  /** Thousands of streams may begin or end at once: the link would refuse most of their commands. */
+  readonly #turns = new Semaphore(MAX_AT_ONCE);
   readonly #timer: NodeJS.Timeout;
   readonly #lookUps = { found: 0, absent: 0, failed: 0 };
   /** Null: this server shares no work. */
@@ -289,7 +292,7 @@ export class OriginMap {
     if (entry.busy || entry.removed || this.#withdrawn) return;
     entry.busy = true;
     try {
-      await this.#register(entry);
+      await this.#turns.take(() => this.#register(entry));
       entry.fault = '';
     } catch (error) {
       entry.fault = this.#tell(error, { key: entry.key, what: 'put into', told: entry.fault });
@@ -344,9 +347,11 @@ export class OriginMap {
     if (!entry.holds) return;
     entry.holds = false;
     try {
-      const present = await this.#link.get(key);
-      // A new stream with this name may have started here meanwhile.
-      if (present === address && (this.#withdrawn || !this.#entries.has(key))) await this.#link.delete(key);
+      await this.#turns.take(async () => {
+        const present = await this.#link.get(key);
+        // A new stream with this name may have started here meanwhile.
+        if (present === address && (this.#withdrawn || !this.#entries.has(key))) await this.#link.delete(key);
+      });
     } catch {
       // The entry expires.
     }

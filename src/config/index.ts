@@ -82,6 +82,6 @@ export {
   type VirtualHostConfig,
   VirtualHostSchema,
 } from './schema/virtual-host.ts';
-export { sealed, secretSteps, secretsOf } from './secrets.ts';
+export { repeatedSecrets, sealed, secretSteps, secretsOf } from './secrets.ts';
 export { defaultServerFile, defaultServerXml, type LoadedServer, loadServerConfig, parseServerConfig } from './server-file.ts';
 export type { ChangeEffect, SettingChange } from './setting-change.ts';

@@ -1,4 +1,5 @@
 /** Secrets of configurations, definitions and tasks: found by the names of members, and in URLs. */
+import { repeats } from '../util/known-secrets.ts';
 import { maskedUrl } from '../util/masked-url.ts';
 import { configParts } from './config-parts.ts';
 import type { ServerConfig } from './schema/server.ts';
@@ -31,6 +32,21 @@ export function secretsOf(value: object): string[] {
     found.push(secret, ...secretsOfUrl(secret));
     return '';
   });
+  return found;
+}
+
+/** The secrets in `value` that `text` repeats, as `secretsOf` finds them, in steps of one member each. */
+export function* repeatedSecrets(value: object, text: string): Generator<void, string[]> {
+  const found: string[] = [];
+  const waiting: [part: unknown, key: string][] = [[value, '']];
+  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    const [part, key] = next;
+    if (Array.isArray(part)) for (const item of part) waiting.push([item, key]);
+    else if (typeof part === 'object' && part !== null) for (const [name, member] of Object.entries(part)) waiting.push([member, name]);
+    else if (typeof part === 'string' && part !== '' && isSecret(key, part))
+      found.push(...[part, ...secretsOfUrl(part)].filter((secret) => repeats(text, secret)));
+    yield;
+  }
   return found;
 }
 

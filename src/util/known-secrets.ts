@@ -96,6 +96,12 @@ export function withoutOwnSecrets(text: string, secrets: Iterable<string>): stri
   return text.replaceAll(new RegExp(patterns.join('|'), 'gu'), MASK);
 }
 
+/** Whether a text has the secret, in any of the forms in which `withoutOwnSecrets` finds it. */
+export function repeats(text: string, secret: string): boolean {
+  for (const form of variantsOf([secret], 1)) if (text.includes(form)) return true;
+  return false;
+}
+
 /** Each secret as it appears in texts, JSON and URLs. */
 function* variantsOf(secrets: Iterable<string>, minLength = MIN_KNOWN_LENGTH): Iterable<string> {
   for (const secret of secrets) {

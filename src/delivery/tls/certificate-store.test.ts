@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
 import { selfSigned } from '../../../test/fakes/self-signed.ts';
 import { until } from '../../../test/harness/poll.ts';
+import { whileTurning } from '../../../test/support/turns-during.ts';
 import type { VirtualHost } from '../../core/virtual-host.ts';
 import { Conditions } from '../../util/conditions.ts';
 import type { Certificate } from './certificate-index.ts';
@@ -207,5 +208,24 @@ describe('files of a host', () => {
     resolve();
     await reloading;
     expect(order).toEqual(['in use', 'answered']);
+  });
+
+  it('reads the certificates of many hosts one after the other', async () => {
+    const store = new CertificateStore(new RecordingLogger());
+    onTestFinished(() => store.close());
+    const hosts = Array.from({ length: 60 }, () => secured());
+    store.follow(hosts);
+    await store.settled();
+    const reads = (): number => process.getActiveResourcesInfo().filter((resource) => resource === 'FSReqPromise').length;
+    await until('the watches over the files are calm', () => reads() === 0);
+    let most = 0;
+    await whileTurning(
+      () => store.reload(hosts),
+      () => {
+        most = Math.max(most, reads());
+      },
+    );
+    expect(most).toBeGreaterThan(0);
+    expect(most).toBeLessThan(10);
   });
 });

@@ -5,6 +5,7 @@ import type { Conditions } from '../../util/conditions.ts';
 import type { FileWatchTimes } from '../../util/file-watch.ts';
 import { forEachGuarded } from '../../util/guarded.ts';
 import type { Logger } from '../../util/logger.ts';
+import type { CertificatePair } from './certificate-files.ts';
 import type { Certificate } from './certificate-index.ts';
 import { HostCertificate } from './host-certificate.ts';
 
@@ -92,7 +93,9 @@ export class CertificateStore {
     return this.#inTurn(async () => {
       const certificates = virtualHosts.flatMap((vhost) => this.#certificates.get(vhost) ?? []);
       try {
-        const pairs = await Promise.all(certificates.map((certificate) => certificate.read()));
+        // One after the other: reading a certificate takes some milliseconds of a turn of the event loop.
+        const pairs: CertificatePair[] = [];
+        for (const certificate of certificates) pairs.push(await certificate.read());
         for (const [n, pair] of pairs.entries()) certificates[n]?.take(pair);
       } catch (error) {
         this.#logger.error({ err: error }, `certificates were not reloaded: ${String(error)}; the previous ones stay in use`);
