@@ -36,6 +36,8 @@ export class RtmpPublisher {
     const place = { port, host: '127.0.0.1', ...(from !== undefined && { localAddress: from }) };
     this.socket =
       serverName === undefined ? net.connect(place) : tls.connect({ ...place, servername: serverName, rejectUnauthorized: false });
+    // Each write leaves at once: tests look at what the server has read.
+    this.socket.setNoDelay(true);
     this.closed = new Promise((resolve) => {
       this.socket.once('close', () => resolve());
     });

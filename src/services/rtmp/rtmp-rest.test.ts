@@ -1,5 +1,4 @@
 import assert from 'node:assert';
-import { setTimeout as delay } from 'node:timers/promises';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { RtmpPublisher } from '../../../test/fakes/rtmp-publisher.ts';
 import { AAC_CONFIG, AAC_FRAME, cleanUp, holdSweeps, publishing, socketPolls, start } from '../../../test/support/rtmp-bench.ts';
@@ -93,8 +92,11 @@ describe('a stream without viewers', () => {
 
   test('is read ten times as often for low latency, immediately for real time, and in batches again afterwards', async () => {
     const { sweep } = holdSweeps('all');
-    /** Short rests follow the monotonic clock, which is not faked: sent data would be read within this time, were it read at once. */
-    const settle = () => delay(50);
+    const now = performance.now.bind(performance);
+    /** Lead of the monotonic time, ms: a sweep of the listener leaves out sockets that were read just now. */
+    let lead = 0;
+    vi.spyOn(performance, 'now').mockImplementation(() => now() + lead);
+    cleanUp(() => vi.restoreAllMocks());
     /** Since the listener's last sweep, or some more of them. */
     let elapsed = 0;
     const shortSweep = (): void => {
@@ -126,6 +128,7 @@ describe('a stream without viewers', () => {
     const shortSweeps = () => sweeps(shortSweep);
     const sweepsOfListener = () =>
       sweeps(() => {
+        lead += 200;
         vi.advanceTimersByTime(100 - (elapsed % 100));
         elapsed += 100 - (elapsed % 100);
       });
@@ -197,6 +200,7 @@ describe('a stream without viewers', () => {
     for (const stream of streams) stream.urgency = Urgency.NONE;
     await shortSweeps();
     // Up to the next sweep of the listener, which finds nothing: what comes next is read at once.
+    lead += 200;
     vi.advanceTimersByTime(300 - (elapsed % 100));
     await settle();
     send();
