@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { FakeIngestGate } from '../../../test/fakes/fake-ingest-gate.ts';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
 import { informationOf, RtmpPublisher } from '../../../test/fakes/rtmp-publisher.ts';
-import { AAC_CONFIG, AAC_FRAME, cleanUp, holdSweeps, publishing, start } from '../../../test/support/rtmp-bench.ts';
+import { AAC_CONFIG, AAC_FRAME, cleanUp, holdSweeps, publishing, socketPolls, start } from '../../../test/support/rtmp-bench.ts';
 import type { IngestRefused } from '../../core/ingest.ts';
 import { systemClock } from '../../util/clock.ts';
 import { AmfObject } from '../../wire/rtmp/amf.ts';
@@ -289,6 +289,7 @@ describe('the end', () => {
   });
 
   test('a publisher of a congested stream gets its acknowledgement after the congestion', async () => {
+    const polled = await socketPolls();
     const { publisher, stream } = await publishing();
     const acknowledged = () => publisher.messages.some(({ typeId }) => typeId === MessageType.ACKNOWLEDGEMENT);
     publisher.send(controlMessage(MessageType.WINDOW_ACK_SIZE, 20_000));
@@ -297,7 +298,7 @@ describe('the end', () => {
     publisher.audio(0, AAC_FRAME + '00'.repeat(12_000));
     await stream.until((it) => it.packets.length === 1);
     stream.request.onCongested?.();
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    await polled();
     expect(acknowledged()).toBe(false);
     stream.request.onRelieved?.();
     await publisher.until(acknowledged);
