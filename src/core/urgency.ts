@@ -5,7 +5,7 @@ export const Urgency = {
   /** Files are written, and data waiting in a socket is lost with the process: one batch every 100 ms. */
   BATCHED: 1,
   /**
-   * Low latency: consumers wait for units of many packets, such as LL-HLS parts, and 10 ms more do not matter. A consumer that knows which
+   * Low latency: consumers wait for units of many packets, such as LL-HLS parts, and 25 ms more do not matter. A consumer that knows which
    * packet completes a unit reports its time (`neededAt`); earlier packets can come with that one.
    */
   LOW_LATENCY: 2,

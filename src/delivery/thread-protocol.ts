@@ -171,6 +171,8 @@ export interface ThreadReport {
   readonly refusals: readonly RefusalCount[];
   /** Control servers to which the thread sends requests. */
   readonly controlServers: readonly ControlServerFigures[];
+  /** Retired blocks that have become idle since the last report: a message for each would wake the main thread. */
+  readonly idleBlocks: readonly number[];
 }
 
 /** From a thread: `ready` when it serves, `stopped` as the answer to `stop`. */
@@ -179,7 +181,6 @@ export type FromThread =
   | { readonly type: 'ready' }
   | { readonly type: 'listening'; readonly listener: number; readonly port: number }
   | { readonly type: 'listen-failed'; readonly listener: number; readonly message: string }
-  | { readonly type: 'block-idle'; readonly block: number }
   /** The handover with this number has been applied, or cannot be. */
   | { readonly type: 'applied'; readonly handover: number }
   /** A viewer requests a missing stream; `question` is the thread's number of the request. */

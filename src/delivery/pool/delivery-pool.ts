@@ -97,6 +97,7 @@ export class DeliveryPool implements FeedOpener {
       postLate: (message) => this.#outbox.postLate(message),
       threads: () => this.#threads(),
       maxFreeBytes: MAX_FREE_BYTES,
+      now: () => clock.monotonic(),
     });
     this.#feedOwner = {
       post: (message) => this.#outbox.post(message),
@@ -345,9 +346,6 @@ export class DeliveryPool implements FeedOpener {
       case 'listen-failed':
         this.#ports.failed(thread, message.listener, message.message);
         break;
-      case 'block-idle':
-        this.#arena.acknowledge(thread, message.block);
-        break;
       case 'applied':
         this.#handovers.applied(thread, message.handover);
         break;
@@ -366,6 +364,7 @@ export class DeliveryPool implements FeedOpener {
         break;
       case 'report':
         slot.report = message;
+        for (const block of message.idleBlocks) this.#arena.acknowledge(thread, block);
         this.#count(thread, message);
         break;
       case 'stopped':

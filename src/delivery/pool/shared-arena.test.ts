@@ -17,13 +17,21 @@ function arenaWith(threads: number[], maxFreeBytes = 1024 * KIB) {
       if (message.type === 'block-retire') table.retire(message.block);
     }
   };
-  const arena = new SharedArena({ post: apply, postLate: (message) => late.push(message), threads: () => threads, maxFreeBytes });
+  // Unless a test says otherwise, each block lasts for two seconds.
+  const time = { now: 0, step: 2000 };
+  const arena = new SharedArena({
+    ...{ post: apply, postLate: (message) => late.push(message), threads: () => threads, maxFreeBytes },
+    now: () => {
+      time.now += time.step;
+      return time.now;
+    },
+  });
   for (const thread of threads) tables.set(thread, new BlockTable((block) => arena.acknowledge(thread, block)));
   const flush = (): void => {
     for (const message of late.splice(0)) apply(message);
   };
   const table = (thread: number): BlockTable => tables.get(thread)!;
-  return { arena, flush, table };
+  return { arena, flush, table, time };
 }
 
 function text(table: BlockTable, spans: readonly Span[]): string {
@@ -54,6 +62,24 @@ describe('shared arena', () => {
     expect(arena.usage.used).toBe(64 * KIB);
     writer.store([Buffer.alloc(64 * KIB)]);
     expect(arena.usage.used).toBe(64 * KIB + 1024 * KIB);
+  });
+
+  test('blocks grow to a second of the actual bitrate, up to 1 MB, and shrink again', () => {
+    const { arena, time } = arenaWith([1]);
+    time.step = 0;
+    const writer = arena.writer(0);
+    const write = (seconds: number, kibPerSecond: number): void => {
+      for (let tenth = 0; tenth < 10 * seconds; tenth += 1) {
+        writer.release(writer.store([Buffer.alloc((kibPerSecond * KIB) / 10)]));
+        time.now += 100;
+      }
+    };
+    write(10, 320);
+    expect(arena.usage.used).toBe(512 * KIB);
+    write(10, 20_000);
+    expect(arena.usage.used).toBe(1024 * KIB);
+    write(200, 20);
+    expect(arena.usage.used).toBe(128 * KIB);
   });
 
   test('a block is reused when all is released and every thread has confirmed', () => {

@@ -10,6 +10,10 @@ import type { ToThread } from '../thread-protocol.ts';
 const MIN_BLOCK = 64 * 1024;
 const MAX_BLOCK = 1024 * 1024;
 const SECONDS_PER_BLOCK = 2;
+/** A writer whose block was full in less than this takes a larger one next, ms. */
+const SHORT_BLOCK_MS = 1000;
+/** A writer whose block lasted longer than this takes a smaller one next, ms. */
+const LONG_BLOCK_MS = 8000;
 
 interface Block {
   readonly id: number;
@@ -30,6 +34,8 @@ export interface ArenaOptions {
   readonly threads: () => Iterable<number>;
   /** Bytes of free blocks kept for the next writer. */
   readonly maxFreeBytes: number;
+  /** Milliseconds of a monotonic clock. */
+  readonly now: () => number;
 }
 
 /** One per pool. Released memory goes to the next writer, or back to the system if enough is kept. */
@@ -55,9 +61,9 @@ export class SharedArena {
     return { used, retiring, free: this.#freeBytes };
   }
 
-  /** A writer for one feed that will store about `bytesPerSecond`. */
+  /** A writer for one feed that will store about `bytesPerSecond`, or more. */
   writer(bytesPerSecond: number): ArenaWriter {
-    return new ArenaWriter(this, blockSize(bytesPerSecond));
+    return new ArenaWriter(this, blockSize(bytesPerSecond), this.#options.now);
   }
 
   /** State for a thread that starts. */
@@ -128,15 +134,21 @@ export class SharedArena {
 /** Appends the bytes of one feed to blocks of its own. */
 export class ArenaWriter {
   readonly #arena: SharedArena;
-  readonly #blockSize: number;
+  readonly #minBlockSize: number;
+  readonly #now: () => number;
   readonly #blocks = new Set<Block>();
+  #blockSize: number;
   #current: Block | null = null;
+  /** When the current block was taken. */
+  #since = 0;
   #used = 0;
   #closed = false;
 
-  constructor(arena: SharedArena, size: number) {
+  constructor(arena: SharedArena, size: number, now: () => number) {
     this.#arena = arena;
+    this.#minBlockSize = size;
     this.#blockSize = size;
+    this.#now = now;
   }
 
   /** Views of stored bytes, in order. */
@@ -180,7 +192,9 @@ export class ArenaWriter {
   #room(): Block {
     const current = this.#current;
     if (current !== null && this.#used < current.bytes.length) return current;
+    const now = this.#now();
     if (current !== null) {
+      this.#fit(now - this.#since);
       current.sealed = true;
       if (current.live === 0) {
         this.#blocks.delete(current);
@@ -191,8 +205,15 @@ export class ArenaWriter {
     const next = this.#arena.take(current === null ? MIN_BLOCK : this.#blockSize);
     this.#blocks.add(next);
     this.#current = next;
+    this.#since = now;
     this.#used = 0;
     return next;
+  }
+
+  /** Fits the size to the bitrate, which many encoders do not announce: each block costs messages to all threads and back. */
+  #fit(lastedMs: number): void {
+    if (lastedMs < SHORT_BLOCK_MS) this.#blockSize = Math.min(2 * this.#blockSize, MAX_BLOCK);
+    else if (lastedMs > LONG_BLOCK_MS) this.#blockSize = Math.max(this.#blockSize / 2, this.#minBlockSize);
   }
 }
 

@@ -49,6 +49,8 @@ export class DeliveryThread {
   readonly #catchUp: CatchUp;
   readonly #answers: AnswerCache | null;
   readonly #blocks: BlockTable;
+  /** Since the last report. */
+  readonly #idleBlocks: number[] = [];
   readonly #hosts = new HostTable();
   readonly #feeds: FeedRegistry;
   readonly #pageRules = new PageRules();
@@ -81,7 +83,7 @@ export class DeliveryThread {
       this.#answers?.forget();
     });
     this.#answers = AnswerCache.open(this.#counters, (feed, bytes) => this.#feeds.answered(feed, bytes), limits.waiting);
-    this.#blocks = new BlockTable((block) => post({ type: 'block-idle', block }));
+    this.#blocks = new BlockTable((block) => this.#idleBlocks.push(block));
     this.#admission = new Admission(settings.admission, {
       connections: limits.http.connections,
       relays: MAX_RELAY,
@@ -334,6 +336,8 @@ export class DeliveryThread {
       keyUses: this.#access.keys.takeUses(),
       refusals: this.#access.refusals.take(),
       controlServers: this.#webhooks.figures,
+      // Last: a report that fails must not lose them.
+      idleBlocks: this.#idleBlocks.splice(0),
     };
     this.#options.post(report);
     this.#feeds.look();

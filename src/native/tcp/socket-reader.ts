@@ -16,7 +16,7 @@ const MAX_REST_READ = 192 * 1024;
 /** Maximum time for reading resting sockets in one turn, ms. */
 const STRETCH_MS = 2;
 /** How long the rests last. */
-const SHORT_REST_MS = 10;
+const SHORT_REST_MS = 25;
 const LONG_REST_MS = 100;
 const MAX_REST_MS = 200;
 /** A sweep of all leaves out the sockets that rest for short, were read within this time, and have little to read. */

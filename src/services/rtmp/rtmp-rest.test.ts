@@ -100,8 +100,8 @@ describe('a stream without viewers', () => {
     /** Since the listener's last sweep, or some more of them. */
     let elapsed = 0;
     const shortSweep = (): void => {
-      elapsed += 10;
-      vi.advanceTimersByTime(10);
+      elapsed += 25;
+      vi.advanceTimersByTime(25);
     };
     const started = await publishing();
     const publishers = [started.publisher];
