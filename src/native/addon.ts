@@ -211,7 +211,7 @@ export interface NativeAnswerFigures {
 /** Overrides the addon: the path of another build, or `off` for none. */
 const OVERRIDE = 'MILLRACE_NATIVE';
 /** A function that builds of older versions lack. */
-const NEWEST = 'answersLead' satisfies keyof NativeAddon;
+const NEWEST = 'memoryFileOpen' satisfies keyof NativeAddon;
 const BUILT = new URL('../../native/build/millrace.node', import.meta.url);
 
 /** The addon, or why there is none. */
