@@ -56,14 +56,14 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** Connects and says what `speak` says; resolves when the server has hung up, with the ms that took. */
+/** Connects and says what `speak` says; resolves when the server has hung up, with the ms since the call. */
 async function stalled(port: number, speak: (socket: Socket) => void): Promise<number> {
+  const from = performance.now();
   const socket = connect({ port, host: '127.0.0.1' });
   sockets.push(socket);
   socket.on('error', () => undefined);
   const closed = new Promise((resolve) => socket.once('close', resolve));
   await once(socket, 'connect');
-  const from = performance.now();
   speak(socket.resume());
   await closed;
   return performance.now() - from;
