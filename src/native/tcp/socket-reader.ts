@@ -30,7 +30,7 @@ const MIN_SHORT_RESTS = 5;
 /** How long the next data of a socket can wait. */
 export const Rest = {
   NONE: 0,
-  /** For a hundredth of a second, and longer where nothing of it is needed yet: until then, or one of the next calls of `sweep`. */
+  /** Up to `SHORT_REST_MS`, and longer where no data is needed yet: until then, or until one of the next calls of `sweep`. */
   SHORT: 1,
   /** For a tenth of a second. */
   LONG: 2,
