@@ -3,6 +3,7 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import { setImmediate } from 'node:timers/promises';
 import { ALLOW_ORIGIN, type CrossDomainPolicy } from '../access/cross-domains.ts';
 import { internalAppName } from '../core/stream-address.ts';
+import { inSlices } from '../util/in-slices.ts';
 import type { Logger } from '../util/logger.ts';
 import { messageOf } from '../util/message-of.ts';
 import { HIDDEN_ADDRESS } from '../util/private-logger.ts';
@@ -13,7 +14,7 @@ import { type Answer, failure, INEFFECTIVE_HEADER, maskedAnswer, PRODUCT, REASON
 import { ApiError, causedBy, diskReason, type ErrorCode } from './errors.ts';
 import { sendFile } from './file-answer.ts';
 import type { HostRule } from './host-rule.ts';
-import { JsonSyntaxError, readJson } from './json/lenient-json.ts';
+import { JsonSyntaxError, jsonSteps, readJson } from './json/lenient-json.ts';
 import { BodyAborted, readBody } from './request-body.ts';
 import { RequestLog } from './request-log.ts';
 import { queryParameterOf, rawPath } from './request-path.ts';
@@ -34,7 +35,7 @@ const TELLS_REASON: ReadonlySet<string> = new Set<ErrorCode>([
   'SCHEDULE_PATCH_INVALID',
   'STREAM_PULL_FAILED',
 ]);
-/** Characters. Reading a longer body and answering it takes two turns of the event loop. */
+/** Characters. A longer body is read in slices. */
 const LONG_BODY = 65_536;
 /** Statuses from here on are faults of the server. */
 const SERVER_FAULT = 500;
@@ -180,7 +181,7 @@ export class Dispatcher {
 
   async #callWithBody(request: IncomingMessage, match: RouteMatch, url: string): Promise<Answer> {
     const text = await readBody(request, this.#options.bodyTime);
-    const body = parseBody(text);
+    const body = await parseBody(text);
     this.#bodies.set(request, body);
     if (text.length > LONG_BODY) await setImmediate();
     return this.#call(match, url, request, body);
@@ -304,10 +305,10 @@ export class Dispatcher {
   }
 }
 
-function parseBody(text: string): unknown {
+async function parseBody(text: string): Promise<unknown> {
   if (text === '') return null;
   try {
-    return readJson(text);
+    return text.length > LONG_BODY ? await inSlices(jsonSteps(text)) : readJson(text);
   } catch (error) {
     if (error instanceof JsonSyntaxError) throw new ApiError('JSON_SYNTAX', error.message);
     throw error;

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { JsonSyntaxError, MAX_JSON_DEPTH, readJson } from './lenient-json.ts';
+import { atOnce } from '../../util/in-slices.ts';
+import { JsonSyntaxError, jsonSteps, MAX_JSON_DEPTH, readJson } from './lenient-json.ts';
 
 test.each([
   ['/* c */ [] // d', []],
@@ -109,4 +110,33 @@ test('any text is read or refused with a position', () => {
     }),
     { numRuns: 2000 },
   );
+});
+
+/** The value, or the text of the refusal. */
+function outcome(read: () => unknown): unknown {
+  try {
+    return { value: read() };
+  } catch (error) {
+    if (error instanceof JsonSyntaxError) return error.message;
+    throw error;
+  }
+}
+
+test('in steps, any text is read or refused as at once', () => {
+  fc.assert(
+    fc.property(fc.json(), fc.nat(), fc.constantFrom('', ',', '}', ']', '"', ':', '//', '[1,]', '{"a":1,}', '\\'), (text, at, more) => {
+      const cut = at % (text.length + 1);
+      for (const each of [text, text.slice(0, cut), text.slice(0, cut) + more + text.slice(cut), text + more]) {
+        expect(outcome(() => atOnce(jsonSteps(each)))).toEqual(outcome(() => readJson(each)));
+      }
+    }),
+  );
+  const deep = '['.repeat(MAX_JSON_DEPTH + 2);
+  expect(outcome(() => atOnce(jsonSteps(deep)))).toEqual(outcome(() => readJson(deep)));
+});
+
+test('each item of the upper levels is a step', () => {
+  const programs = Array.from({ length: 50 }, () => ({ items: Array.from({ length: 20 }, () => ({ url: 'file://a', list: [1, 2, 3] })) }));
+  expect([...jsonSteps(JSON.stringify({ programs }))].length).toBeGreaterThanOrEqual(50 * 20);
+  expect([...jsonSteps(JSON.stringify([{ applications: programs }]))].length).toBeGreaterThanOrEqual(50);
 });

@@ -34,6 +34,11 @@ const Char = {
   BYTE_ORDER_MARK: 0xfeff,
 } as const;
 
+/** Values from this depth on are read in one step. */
+const STEP_DEPTH = 4;
+const NAME_EXPECTED = "Missing '}' or object member name";
+const MEMBER_END_EXPECTED = "Missing ',' or '}' in object declaration";
+const ITEM_END_EXPECTED = "Missing ',' or ']' in array declaration";
 const VALUE_EXPECTED = 'Syntax error: value, object or array expected.';
 const NUMBER = /-?[0-9]*(?:\.[0-9]*)?(?:[eE][+-]?[0-9]*)?/y;
 const HEX_4 = /^[0-9a-fA-F]{4}$/;
@@ -52,6 +57,11 @@ export function readJson(text: string): JsonValue {
   return new Reader(text).document();
 }
 
+/** `readJson` in steps: each value of the upper levels is one. */
+export function jsonSteps(text: string): Generator<void, JsonValue> {
+  return new Reader(text).documentSteps();
+}
+
 type Members = { [key: string]: JsonValue };
 
 class Reader {
@@ -65,6 +75,10 @@ class Reader {
 
   document(): JsonValue {
     return this.#value(0);
+  }
+
+  documentSteps(): Generator<void, JsonValue> {
+    return this.#valueSteps(0);
   }
 
   #value(depth: number): JsonValue {
@@ -87,32 +101,69 @@ class Reader {
   #object(depth: number): JsonValue {
     const object: Members = {};
     this.#at += 1;
-    const missingName = "Missing '}' or object member name";
-    while (true) {
-      this.#skipBlanks(missingName);
-      const char = this.#text.charCodeAt(this.#at);
-      if (char === Char.CLOSE_BRACE) break;
-      if (char !== Char.QUOTE) throw this.#fault(this.#at, missingName);
-      const name = this.#string(missingName);
-      this.#expect(Char.COLON, "Missing ':' after object member name");
+    while (this.#opensItem(Char.CLOSE_BRACE, NAME_EXPECTED)) {
+      const name = this.#memberName();
       setMember(object, name, this.#value(depth + 1));
-      if (this.#endsAfterItem(Char.CLOSE_BRACE, "Missing ',' or '}' in object declaration")) return object;
+      if (this.#endsAfterItem(Char.CLOSE_BRACE, MEMBER_END_EXPECTED)) break;
     }
-    this.#at += 1;
     return object;
   }
 
   #array(depth: number): JsonValue[] {
     const array: JsonValue[] = [];
     this.#at += 1;
-    while (true) {
-      this.#skipBlanks(VALUE_EXPECTED);
-      if (this.#text.charCodeAt(this.#at) === Char.CLOSE_BRACKET) break;
+    while (this.#opensItem(Char.CLOSE_BRACKET, VALUE_EXPECTED)) {
       array.push(this.#value(depth + 1));
-      if (this.#endsAfterItem(Char.CLOSE_BRACKET, "Missing ',' or ']' in array declaration")) return array;
+      if (this.#endsAfterItem(Char.CLOSE_BRACKET, ITEM_END_EXPECTED)) break;
     }
-    this.#at += 1;
     return array;
+  }
+
+  *#valueSteps(depth: number): Generator<void, JsonValue> {
+    this.#skipBlanks(VALUE_EXPECTED);
+    const char = this.#text.charCodeAt(this.#at);
+    if (char === Char.OPEN_BRACE) return yield* this.#objectSteps(depth);
+    if (char === Char.OPEN_BRACKET) return yield* this.#arraySteps(depth);
+    return this.#value(depth);
+  }
+
+  *#objectSteps(depth: number): Generator<void, JsonValue> {
+    const object: Members = {};
+    this.#at += 1;
+    while (this.#opensItem(Char.CLOSE_BRACE, NAME_EXPECTED)) {
+      const name = this.#memberName();
+      setMember(object, name, depth + 1 < STEP_DEPTH ? yield* this.#valueSteps(depth + 1) : this.#value(depth + 1));
+      yield;
+      if (this.#endsAfterItem(Char.CLOSE_BRACE, MEMBER_END_EXPECTED)) break;
+    }
+    return object;
+  }
+
+  *#arraySteps(depth: number): Generator<void, JsonValue[]> {
+    const array: JsonValue[] = [];
+    this.#at += 1;
+    while (this.#opensItem(Char.CLOSE_BRACKET, VALUE_EXPECTED)) {
+      array.push(depth + 1 < STEP_DEPTH ? yield* this.#valueSteps(depth + 1) : this.#value(depth + 1));
+      yield;
+      if (this.#endsAfterItem(Char.CLOSE_BRACKET, ITEM_END_EXPECTED)) break;
+    }
+    return array;
+  }
+
+  /** Whether an item begins here; a closing character is read. */
+  #opensItem(close: number, complaint: string): boolean {
+    this.#skipBlanks(complaint);
+    if (this.#text.charCodeAt(this.#at) !== close) return true;
+    this.#at += 1;
+    return false;
+  }
+
+  /** The name of a member with its colon. */
+  #memberName(): string {
+    if (this.#text.charCodeAt(this.#at) !== Char.QUOTE) throw this.#fault(this.#at, NAME_EXPECTED);
+    const name = this.#string(NAME_EXPECTED);
+    this.#expect(Char.COLON, "Missing ':' after object member name");
+    return name;
   }
 
   /** Reads the comma (false) or the closing character (true) after an item. */
