@@ -1,7 +1,7 @@
 /** Log lines about requests of the API: changes, and all refusals and failures, with the reason. */
 import type { IncomingMessage } from 'node:http';
 import { repeatedSecrets } from '../config/index.ts';
-import { inSlicesIfLong } from '../util/in-slices.ts';
+import { inSlices } from '../util/in-slices.ts';
 import { withoutOwnSecrets } from '../util/known-secrets.ts';
 import type { Logger } from '../util/logger.ts';
 import { maskedUrl } from '../util/masked-url.ts';
@@ -14,6 +14,8 @@ const ORDINARY: ReadonlySet<number> = new Set([401, 404, 416]);
 /** Limit of a batch's faults in a line. */
 const MAX_FAULTS = 3;
 const MAX_LENGTH = 500;
+/** Members of a body that are looked at before its line is left for later turns of the event loop. */
+const SHORT = 200;
 const REFUSED = 400;
 const FAILED = 500;
 
@@ -60,8 +62,12 @@ export class RequestLog {
     const whole = [...texts.slice(0, MAX_FAULTS), ...more, ...(reason === undefined ? [] : [reason])].join('; ');
     const shown = (secrets: readonly string[]): string => cut(maskedUrl(withoutOwnSecrets(whole, secrets)));
     if (typeof body !== 'object' || body === null) return shown([]);
-    const secrets = inSlicesIfLong(repeatedSecrets(body, whole));
-    return secrets instanceof Promise ? secrets.then(shown) : shown(secrets);
+    const steps = repeatedSecrets(body, whole);
+    for (let count = 0; count < SHORT; count += 1) {
+      const step = steps.next();
+      if (step.done === true) return shown(step.value);
+    }
+    return inSlices(steps).then(shown);
   }
 }
 

@@ -6,16 +6,14 @@ const SLICE_MS = 3;
 
 /** Goes through all steps, and resolves with what they return. A slice ends with the first step that passes its time. */
 export async function inSlices<Result>(steps: Iterable<unknown, Result>): Promise<Result> {
-  return await inSlicesIfLong(steps[Symbol.iterator]());
-}
-
-/** Like `inSlices`. The first slice is gone through at once, and what the steps return is returned if they end in it. */
-export function inSlicesIfLong<Result>(steps: Iterator<unknown, Result>): Result | Promise<Result> {
-  const end = performance.now() + SLICE_MS;
+  const iterator = steps[Symbol.iterator]();
+  let until = performance.now() + SLICE_MS;
   for (;;) {
-    const step = steps.next();
+    const step = iterator.next();
     if (step.done === true) return step.value;
-    if (performance.now() >= end) return setImmediate().then(() => inSlicesIfLong(steps));
+    if (performance.now() < until) continue;
+    await setImmediate();
+    until = performance.now() + SLICE_MS;
   }
 }
 
