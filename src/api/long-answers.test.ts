@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { turnsDuring } from '../../test/support/turns-during.ts';
 import { ok } from './envelope.ts';
 import { jsonInSlices, okInSlices, okList } from './long-answers.ts';
 
@@ -8,30 +9,17 @@ function busy(work: number): void {
   while (performance.now() < end);
 }
 
-async function turnsDuring(work: () => unknown): Promise<number> {
-  let turns = 0;
-  const turn = (): void => {
-    turns += 1;
-    next = setImmediate(turn);
-  };
-  let next = setImmediate(turn);
-  await work();
-  clearImmediate(next);
-  return turns;
-}
-
 const names = Array.from({ length: 1000 }, (_, n) => `stream "${n}"`);
 
 test('a long list is the same as a short one, and lets others have their turns', async () => {
   const wanted = ok(names);
-  let answer: unknown;
-  const turns = await turnsDuring(async () => {
-    answer = await okList(names, (name) => {
+  const { turns, result } = await turnsDuring(() =>
+    okList(names, (name) => {
       busy(0.02);
       return name;
-    });
-  });
-  expect(answer).toEqual(wanted);
+    }),
+  );
+  expect(result).toEqual(wanted);
   expect(turns).toBeGreaterThan(2);
 });
 

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
+import { turnsDuring } from '../../test/support/turns-during.ts';
 import { WorkThreadLost } from '../util/work-thread.ts';
 import { ConfigErrors } from './problem.ts';
 import { loadServerConfig } from './server-file.ts';
@@ -45,14 +46,8 @@ const never: ServerFileThread = {
 
 test('a large file is read in the thread while the event loop turns, and is the same as one read in place', async () => {
   const file = write(300, '<Unknown/>');
-  let turns = 0;
-  const turn = (): void => {
-    turns += 1;
-    next = setImmediate(turn);
-  };
-  let next = setImmediate(turn);
-  const { placeOf, ...there } = await reloadServerConfig(file, [], logger);
-  clearImmediate(next);
+  const { turns, result } = await turnsDuring(() => reloadServerConfig(file, [], logger));
+  const { placeOf, ...there } = result;
   expect(turns).toBeGreaterThan(10);
   const { placeOf: placeHere, ...here } = loadServerConfig(file);
   expect(there).toStrictEqual(here);

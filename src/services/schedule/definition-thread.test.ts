@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
+import { turnsDuring } from '../../../test/support/turns-during.ts';
 import { WorkThreadLost } from '../../util/work-thread.ts';
 import { formatScheduleFile, parseScheduleFile } from './definition-file.ts';
 import { definitionFromJson } from './definition-json.ts';
@@ -39,17 +40,10 @@ test('a file of a megabyte is read while the event loop turns, and is the same a
   const source = scheduleOf(5000);
   expect(source.text.length).toBeGreaterThan(1_000_000);
   const reading = readScheduleFile(source, logger);
-  let turns = 0;
-  const turn = (): void => {
-    turns += 1;
-    next = setImmediate(turn);
-  };
-  let next = setImmediate(turn);
-  const definition = await reading;
-  clearImmediate(next);
+  const { turns, result } = await turnsDuring(() => reading);
   expect(reading).toBeInstanceOf(Promise);
   expect(turns).toBeGreaterThan(10);
-  expect(definition).toEqual(parseScheduleFile(source.text, source.name, source.file));
+  expect(result).toEqual(parseScheduleFile(source.text, source.name, source.file));
 });
 
 test.each<[what: string, make: (source: ScheduleFile) => ScheduleFile, part: string]>([
