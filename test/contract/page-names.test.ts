@@ -26,7 +26,7 @@ function isThere(paths: readonly string[], name: string): boolean {
 /** All words of the code, including its texts. */
 function wordsOfCode(): Set<string> {
   const words = new Set<string>();
-  for (const file of ['package.json', ...files]) {
+  for (const file of ['package.json', 'vitest.config.ts', ...files]) {
     if (!CODE.test(file) || file.startsWith('docs/') || file.includes('/fixtures/')) continue;
     for (const [word] of readFileSync(path.join(ROOT, file), 'utf8').matchAll(/[A-Za-z][\w$]*/g)) words.add(word);
   }
