@@ -28,7 +28,7 @@ beforeAll(async () => {
   const providers = `<Multiplex><MuxFilesDir>${folder}</MuxFilesDir></Multiplex>`;
   server = await startServer({ providers, segmentDuration: 2, segmentCount: 10 });
   for (const { name, ...media } of RUNGS) {
-    const encoder = publish({ url: server.rtmp(name), gop: GOP, ...media });
+    const encoder = publish({ url: server.rtmp(name), gop: GOP, withClock: true, ...media });
     encoders.push(encoder);
     // The second encoder begins in the middle of a GOP of the first.
     await encoder.sent(GOP * 1.5);
