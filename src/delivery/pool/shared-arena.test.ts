@@ -121,6 +121,19 @@ describe('shared arena', () => {
     expect(most).toBeLessThan(media * 1.3 + 3_000_000);
   });
 
+  test('a sixth of the memory in use is kept free, and given up when less is in use', () => {
+    const { arena, flush } = arenaWith([1], 128 * KIB);
+    const [writer, other] = [arena.writer(0), arena.writer(0)];
+    writer.store([Buffer.alloc(6 * 1024 * KIB)]);
+    other.store([Buffer.alloc(2 * 1024 * KIB)]);
+    other.close();
+    flush();
+    expect(arena.usage).toEqual({ used: 6 * 1024 * KIB, retiring: 0, free: 1024 * KIB });
+    writer.close();
+    flush();
+    expect(arena.usage).toEqual({ used: 0, retiring: 0, free: 128 * KIB });
+  });
+
   test('closing a writer frees all its blocks, and free memory is bounded', () => {
     const { arena, flush } = arenaWith([1], 128 * KIB);
     const writer = arena.writer(0);

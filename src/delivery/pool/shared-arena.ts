@@ -10,6 +10,8 @@ import type { ToThread } from '../thread-protocol.ts';
 const MIN_BLOCK = 64 * 1024;
 const MAX_BLOCK = 1024 * 1024;
 const SECONDS_PER_BLOCK = 2;
+/** Free memory is kept up to this share of the memory in use: threads release the blocks of up to a second at once. */
+const FREE_SHARE = 1 / 6;
 /** A writer whose block was full in less than this takes a larger one next, ms. */
 const SHORT_BLOCK_MS = 1000;
 /** A writer whose block lasted longer than this takes a smaller one next, ms. */
@@ -32,7 +34,7 @@ export interface ArenaOptions {
   readonly postLate: (message: ToThread) => void;
   /** Threads that know the blocks and will acknowledge. */
   readonly threads: () => Iterable<number>;
-  /** Bytes of free blocks kept for the next writer. */
+  /** Bytes of free blocks kept for the next writer; more where much is in use. */
   readonly maxFreeBytes: number;
   /** Milliseconds of a monotonic clock. */
   readonly now: () => number;
@@ -46,6 +48,7 @@ export class SharedArena {
   readonly #retiring = new Map<number, { readonly block: Block; readonly missing: Set<number> }>();
   readonly #free: SharedArrayBuffer[] = [];
   #freeBytes = 0;
+  #usedBytes = 0;
   #nextId = 1;
 
   constructor(options: ArenaOptions) {
@@ -54,11 +57,9 @@ export class SharedArena {
 
   /** Bytes of shared memory held: in use, waiting for threads, and free. */
   get usage(): { readonly used: number; readonly retiring: number; readonly free: number } {
-    let used = 0;
-    for (const block of this.#blocks.values()) used += block.bytes.length;
     let retiring = 0;
     for (const { block } of this.#retiring.values()) retiring += block.bytes.length;
-    return { used, retiring, free: this.#freeBytes };
+    return { used: this.#usedBytes, retiring, free: this.#freeBytes };
   }
 
   /** A writer for one feed that will store about `bytesPerSecond`, or more. */
@@ -93,6 +94,7 @@ export class SharedArena {
     const block: Block = { id: this.#nextId, buffer, bytes: new Uint8Array(buffer), live: 0, sealed: false };
     this.#nextId += 1;
     this.#blocks.set(block.id, block);
+    this.#usedBytes += size;
     this.#options.post({ type: 'block-add', block: block.id, buffer });
     return block;
   }
@@ -117,6 +119,7 @@ export class SharedArena {
 
   retire(block: Block): void {
     if (!this.#blocks.delete(block.id)) return;
+    this.#usedBytes -= block.bytes.length;
     const missing = new Set(this.#options.threads());
     this.#retiring.set(block.id, { block, missing });
     this.#options.postLate({ type: 'block-retire', block: block.id });
@@ -125,9 +128,11 @@ export class SharedArena {
 
   #recycle(id: number, block: Block): void {
     this.#retiring.delete(id);
-    if (this.#freeBytes + block.buffer.byteLength > this.#options.maxFreeBytes) return;
     this.#free.push(block.buffer);
     this.#freeBytes += block.buffer.byteLength;
+    // V8 does not count shared memory, and so does not hurry to return it: what is given up here stays for a while in every thread.
+    const most = Math.max(this.#options.maxFreeBytes, this.#usedBytes * FREE_SHARE);
+    while (this.#freeBytes > most) this.#freeBytes -= this.#free.shift()?.byteLength ?? this.#freeBytes;
   }
 }
 
