@@ -132,7 +132,11 @@ export class SharedArena {
     this.#freeBytes += block.buffer.byteLength;
     // V8 does not count shared memory, and so does not hurry to return it: what is given up here stays for a while in every thread.
     const most = Math.max(this.#options.maxFreeBytes, this.#usedBytes * FREE_SHARE);
-    while (this.#freeBytes > most) this.#freeBytes -= this.#free.shift()?.byteLength ?? this.#freeBytes;
+    while (this.#freeBytes > most) {
+      const oldest = this.#free.shift();
+      if (oldest === undefined) break;
+      this.#freeBytes -= oldest.byteLength;
+    }
   }
 }
 
